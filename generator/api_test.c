@@ -72,22 +72,30 @@ static Corelane__V1__GeneratorProfile *answered(void)
 	return p;
 }
 
-static void configure(void)
+static void ask_configure(uint32_t frame_size, uint32_t queues)
 {
 	Corelane__V1__GeneratorPort *ports[] = {message_port("a", router_socket(0)),
 						message_port("b", router_socket(1))};
 	struct test_header h = header_plain(false, 0);
-	Corelane__V1__GeneratorStream *s = message_stream(&h, 64);
-	Corelane__V1__GeneratorProfile p = CORELANE__V1__GENERATOR_PROFILE__INIT, *out;
-	bool up = false;
-	unsigned i;
+	Corelane__V1__GeneratorStream *s = message_stream(&h, frame_size);
+	Corelane__V1__GeneratorProfile p = CORELANE__V1__GENERATOR_PROFILE__INIT;
 
+	ports[1]->memif->queues = queues;
 	p.n_ports = 2;
 	p.ports = ports;
 	p.n_streams = 1;
 	p.streams = &s;
-	router_listen();
 	ask("Configure", &p.base, 0);
+}
+
+static void configure(void)
+{
+	Corelane__V1__GeneratorProfile *out;
+	bool up = false;
+	unsigned i;
+
+	router_listen();
+	ask_configure(64, 1);
 	corelane__v1__generator_profile__free_unpacked(answered(), NULL);
 	for (i = 0; i < 1000 && !up; i++) {
 		router_pump(1);
@@ -160,7 +168,6 @@ static void windows_then_the_total(void **state)
 static void one_trial_at_a_time(void **state)
 {
 	Corelane__V1__GeneratorTrial t = a_trial(10000);
-	Corelane__V1__GeneratorProfile p = CORELANE__V1__GENERATOR_PROFILE__INIT;
 	Corelane__V1__GeneratorWindow *w;
 	uint32_t stream;
 	bool total;
@@ -171,7 +178,7 @@ static void one_trial_at_a_time(void **state)
 	test_conn_wait(&conn);
 	ask("Run", &t.base, TTRPC_REMOTE_CLOSED);
 	assert_refused(wait_frame(), "a trial is running");
-	ask("Configure", &p.base, 0);
+	ask_configure(64, 1);
 	assert_refused(wait_frame(), "a trial is running");
 	ask("Stop", &nothing.base, 0);
 	corelane__v1__generator_profile__free_unpacked(answered(), NULL);
@@ -211,9 +218,18 @@ static void a_port_that_goes(void **state)
 	assert_refused(wait_frame(), "port: b: ");
 }
 
+static void profiles_refused(void **state)
+{
+	ask_configure(64, 17);
+	assert_refused(wait_frame(), "port.memif.queues '17': is out of range; valid: 1 to 16");
+	ask_configure(9729, 1);
+	assert_refused(wait_frame(), "stream.sizes '9729': is out of range; valid: 58 to 9728");
+}
+
 static void trials_refused(void **state)
 {
 	Corelane__V1__GeneratorTrial t = a_trial(0);
+	int32_t threads[17] = {0};
 	unsigned i;
 
 	ask("Run", &t.base, TTRPC_REMOTE_CLOSED);
@@ -224,11 +240,20 @@ static void trials_refused(void **state)
 	t = a_trial(10);
 	t.packets_per_second = -1;
 	ask("Run", &t.base, TTRPC_REMOTE_CLOSED);
-	assert_refused(wait_frame(), "packets_per_second");
+	assert_refused(wait_frame(), "packets_per_second '-1': is out of range; valid: 0 to 1000000000");
 	t = a_trial(10);
 	t.verify = 3;
 	ask("Run", &t.base, TTRPC_REMOTE_CLOSED);
-	assert_refused(wait_frame(), "verify");
+	assert_refused(wait_frame(), "verify '3': is not one of the values; valid: sample, all, none");
+	t = a_trial(10);
+	t.rest_us = 1001;
+	ask("Run", &t.base, TTRPC_REMOTE_CLOSED);
+	assert_refused(wait_frame(), "rest_us '1001': is out of range; valid: 0 to 1000");
+	t = a_trial(10);
+	t.real_time = threads;
+	t.n_real_time = 17;
+	ask("Run", &t.base, TTRPC_REMOTE_CLOSED);
+	assert_refused(wait_frame(), "real_time '17': there are too many; valid: up to 16");
 	router_drop(0);
 	for (i = 0; i < 10; i++)
 		router_pump(1);
@@ -243,7 +268,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(windows_then_the_total), TEST(one_trial_at_a_time), TEST(a_client_that_goes),
-		TEST(a_port_that_goes),       TEST(trials_refused),
+		TEST(a_port_that_goes),       TEST(profiles_refused),    TEST(trials_refused),
 	};
 
 	return cmocka_run_group_tests(tests, router_setup, router_teardown);

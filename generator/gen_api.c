@@ -110,14 +110,6 @@ static int check_plan(const Corelane__V1__GeneratorTrial *in, struct error *err)
 		return error_set(err, ENOENT, NULL, NULL, NULL, "nothing is configured");
 	if (in->duration_ms == 0 && in->packets == 0)
 		return error_set(err, EINVAL, "duration_ms", "0", "a duration, or packets", "would never end");
-	if (!(in->packets_per_second >= 0 && in->packets_per_second <= 1e9))
-		return error_set(err, EINVAL, "packets_per_second", NULL, "0 to 1e9", "is out of range");
-	if (in->verify > CORELANE__V1__GENERATOR_VERIFY__GENERATOR_VERIFY_NONE)
-		return error_set(err, EINVAL, "verify", NULL, "sample, all, none", "there is no such verification");
-	if (in->rest_us > REST_US_MAX)
-		return error_set(err, EINVAL, "rest_us", NULL, "0 to 1000", "is out of range");
-	if (in->n_real_time > TRIAL_REAL_TIME)
-		return error_set(err, EINVAL, "real_time", NULL, "up to 16 threads", "are too many");
 	if (*in->unread_port && gen_api_find_port(in->unread_port) == NULL)
 		return error_set(err, ENOENT, "unread_port", in->unread_port, "the name of a port",
 				 "there is no such port");
@@ -132,12 +124,12 @@ static struct trial_plan plan_of(const Corelane__V1__GeneratorTrial *in)
 	uint64_t ms = rte_get_tsc_hz() / 1000;
 	struct trial_plan plan = {
 		.duration = in->duration_ms * ms,
-		.window = (in->window_ms ? in->window_ms : 200) * ms,
-		.drain = (in->drain_ms ? in->drain_ms : 100) * ms,
+		.window = (in->window_ms ? in->window_ms : LIMIT_GENERATOR_TRIAL_WINDOW_MS_DEFAULT) * ms,
+		.drain = (in->drain_ms ? in->drain_ms : LIMIT_GENERATOR_TRIAL_DRAIN_MS_DEFAULT) * ms,
 		.pause = in->pause_ms * ms,
 		.packets = in->packets,
 		.packets_per_second = in->packets_per_second,
-		.burst = in->burst ? in->burst : 1,
+		.burst = in->burst ? in->burst : LIMIT_GENERATOR_TRIAL_BURST_DEFAULT,
 		.verify = (enum verify)in->verify,
 		.latency = in->latency,
 		.share = in->share,

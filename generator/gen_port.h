@@ -12,10 +12,11 @@
 #include <rte_common.h>
 
 #include "base/error.h"
+#include "base/field_limits.h"
 
-#define PORT_NAME_SIZE 64
+#define PORT_NAME_SIZE (LIMIT_GENERATOR_PORT_NAME_MAX + 1)
 #define PORT_ROOM 2048u // minimum buffer size: the usual one of memif clients
-#define PORT_QUEUES 16
+#define PORT_QUEUES LIMIT_GENERATOR_MEMIF_QUEUES_MAX
 #define PORT_BURST 64u // frames reserved or peeked at once
 #define PORT_AHEAD 32u // prefetch distance in frames
 #define PORT_FRAMES (PORT_BURST + PORT_AHEAD)

@@ -79,14 +79,14 @@ static int parse_inner(struct layout *l, const uint8_t *header, size_t n, uint32
 	uint16_t ip;
 
 	if (inner < RTE_ETHER_HDR_LEN || inner + IP4 + UDP > n)
-		return head_refuse(err, "streams.inner_offset", inner, "the offset of an IP header in the header",
+		return head_refuse(err, "stream.inner_offset", inner, "the offset of an IP header in the header",
 				   "is outside the header");
 	six = header[inner] >> 4 == 6;
 	ip = six ? IP6 : IP4;
 	tcp = header[inner + (six ? 6 : 9)] == IPPROTO_TCP;
 	if ((!six && header[inner] != 0x45) || inner + ip + (tcp ? TCP : UDP) != n ||
 	    (!tcp && header[inner + (six ? 6 : 9)] != IPPROTO_UDP))
-		return head_refuse(err, "streams.inner_offset", inner,
+		return head_refuse(err, "stream.inner_offset", inner,
 				   "an IPv4 or IPv6 header without options, followed by UDP or TCP as the last header",
 				   "is not the innermost IP header");
 	*l = (struct layout){.size = (uint16_t)n, .inner = (uint16_t)inner, .ipv6 = six};
@@ -102,18 +102,16 @@ int layout_parse(struct layout *l, const uint8_t *header, size_t n, uint32_t inn
 {
 	int ret;
 
-	if (n < RTE_ETHER_HDR_LEN + IP4 + UDP || n > HEADER_MAX)
-		return head_refuse(err, "streams.header", (uint32_t)n, "42 to 240 bytes", "has a wrong length");
 	ret = parse_inner(l, header, n, inner, err);
 	if (ret < 0)
 		return ret;
 	find_outer(l, header, n);
 	if (entropy != 0 && entropy != l->outer_udp)
-		return head_refuse(err, "streams.entropy_offset", entropy, "0, or the offset of the outer UDP header",
+		return head_refuse(err, "stream.entropy_offset", entropy, "0, or the offset of the outer UDP header",
 				   "is not the offset of an outer UDP header");
 	l->entropy = (uint16_t)entropy;
 	if (l->outer_sum != 0 && (inner - l->outer_udp) % 2 != 0)
-		return head_refuse(err, "streams.inner_offset", inner,
+		return head_refuse(err, "stream.inner_offset", inner,
 				   "an even distance to an outer UDP header with a checksum", "is at an odd distance");
 	return 0;
 }

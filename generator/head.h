@@ -12,11 +12,12 @@
 #include <rte_common.h>
 
 #include "base/error.h"
+#include "base/field_limits.h"
 #include "probe.h"
 
-#define HEADER_MAX 240
+#define HEADER_MAX LIMIT_GENERATOR_STREAM_HEADER_MAX
 #define HEAD_MAX 256 // header and probe
-#define FRAME_MAX 9728u
+#define FRAME_MAX LIMIT_GENERATOR_STREAM_SIZES_MAX
 
 extern uint8_t pattern[FRAME_MAX + HEAD_MAX];
 void pattern_init(void);

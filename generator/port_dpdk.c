@@ -62,18 +62,18 @@ static int port_dpdk_plug(struct dpdk_port *d, const char *args, struct error *e
 	int ret;
 
 	if (args[strcspn(args, " \t\n")] != '\0' || rte_devargs_parse(&da, args) < 0)
-		return error_set(err, EINVAL, "ports.devargs", args, VALID, "is not a device that DPDK knows");
+		return error_set(err, EINVAL, "port.devargs", args, VALID, "is not a device that DPDK knows");
 	snprintf(d->name, sizeof(d->name), "%s", da.name);
 	rte_devargs_reset(&da);
 	if (port_dpdk_find_device(d))
-		return error_set(err, EEXIST, "ports.devargs", args, "another device", "%s belongs to another port",
+		return error_set(err, EEXIST, "port.devargs", args, "another device", "%s belongs to another port",
 				 d->name);
 	ret = rte_dev_probe(args);
 	if (ret < 0)
-		return error_set(err, -ret, "ports.devargs", args, VALID,
+		return error_set(err, -ret, "port.devargs", args, VALID,
 				 "DPDK cannot take the device: %s (its log says more)", strerror(-ret));
 	if (!port_dpdk_find_device(d))
-		return error_set(err, ENODEV, "ports.devargs", args, VALID, "is not a network device");
+		return error_set(err, ENODEV, "port.devargs", args, VALID, "is not a network device");
 	return 0;
 }
 
@@ -111,7 +111,7 @@ static int set_up(struct dpdk_port *d, struct error *err)
 	if (ret == 0)
 		ret = rte_eth_dev_start(d->id);
 	if (ret < 0)
-		return error_set(err, -ret, "ports.devargs", d->name, NULL, "the device does not start: %s",
+		return error_set(err, -ret, "port.devargs", d->name, NULL, "the device does not start: %s",
 				 strerror(-ret));
 	rte_eth_promiscuous_enable(d->id); // not every driver supports it
 	return 0;

@@ -169,7 +169,7 @@ static int port_memif_check_size(const struct memif_port *m, struct error *err)
 	if (memif_shm_size(2u * m->mif.queues, m->mif.log2_ring, m->mif.buffer_size) <= UINT32_MAX)
 		return 0;
 	snprintf(text, sizeof(text), "%u", m->port.cfg.ring_size);
-	return error_set(err, EINVAL, "ports.memif.ring_size", text, "ring_size * queues * frame size below 2 GiB",
+	return error_set(err, EINVAL, "port.memif.ring_size", text, "ring_size * queues * frame size below 2 GiB",
 			 "is too large");
 }
 

@@ -47,7 +47,7 @@ static int make_streams(const Corelane__V1__GeneratorProfile *in, struct stream 
 		ret = profile_stream(in->streams[i], &streams[i], ports, (unsigned)in->n_ports, err);
 		flows += streams[i].n_flows;
 		if (ret == 0 && flows > PROFILE_FLOWS)
-			ret = refuse_number(err, "streams.flows.count", flows, "67108864 in all streams",
+			ret = refuse_number(err, "stream.flows.count", flows, "67108864 in all streams",
 					    "are too many flows");
 		if (ret < 0)
 			err->index = i;
@@ -138,8 +138,6 @@ int profile_set(const Corelane__V1__GeneratorProfile *in, struct error *err)
 	int ret = ports == NULL ? error_set(err, ENOMEM, NULL, NULL, NULL, "out of memory")
 				: profile_ports(in, ports, err);
 
-	if (ret == 0 && (in->n_streams == 0 || in->n_streams > PROFILE_STREAMS))
-		ret = refuse_number(err, "streams", in->n_streams, "1 to 4096", "is not a valid number of streams");
 	if (ret == 0) {
 		new.streams = aligned_alloc(RTE_CACHE_LINE_SIZE, in->n_streams * sizeof(*new.streams));
 		ret = new.streams == NULL ? error_set(err, ENOMEM, NULL, NULL, NULL, "out of memory") : 0;

@@ -5,8 +5,7 @@
 #include "generator.pb-c.h"
 #include "stream.h"
 
-#define PROFILE_PORTS 64
-#define PROFILE_STREAMS 4096
+#define PROFILE_PORTS LIMIT_GENERATOR_PROFILE_PORTS_ITEMS
 #define PROFILE_FLOWS (4 * PROBE_MAX_FLOWS) // in all streams
 
 struct profile {

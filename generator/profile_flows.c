@@ -10,6 +10,8 @@
 
 #include "profile.h"
 
+static_assert(LIMIT_GENERATOR_FLOWS_COUNT_MAX <= PROBE_MAX_FLOWS, "a probe can number each flow of a stream");
+
 static uint32_t profile_flows_read32(const uint8_t *at)
 {
 	uint32_t v;
@@ -31,7 +33,7 @@ static int get_list(const Corelane__V1__GeneratorFlows *in, struct flow_plan *p,
 	if (in->n_destinations == 0)
 		return 0;
 	if (in->destination_addresses > 1 || in->destination_step > 1)
-		return error_set(err, EINVAL, "streams.flows.destinations", NULL,
+		return error_set(err, EINVAL, "stream.flows.destinations", NULL,
 				 "without destination_addresses and destination_step", "cannot be combined with them");
 	p->list = malloc(in->n_destinations * sizeof(*p->list));
 	if (p->list == NULL)
@@ -65,9 +67,9 @@ static int get_plan(const Corelane__V1__GeneratorFlows *in, const uint8_t *heade
 	p->sources = in->source_addresses ? in->source_addresses : 1;
 	p->destinations = in->destination_addresses ? in->destination_addresses : 1;
 	p->step = in->destination_step ? in->destination_step : 1;
-	ret = profile_flows_check_ports("streams.flows.source_ports", p->source_port, p->source_ports, err);
+	ret = profile_flows_check_ports("stream.flows.source_ports", p->source_port, p->source_ports, err);
 	if (ret == 0)
-		ret = profile_flows_check_ports("streams.flows.destination_ports", p->destination_port,
+		ret = profile_flows_check_ports("stream.flows.destination_ports", p->destination_port,
 						p->destination_ports, err);
 	return ret == 0 ? get_list(in, p, err) : ret;
 }
@@ -77,12 +79,10 @@ static int check_count(const struct stream *s, uint64_t count, struct error *err
 	uint64_t most = flow_plan_size(&s->plan);
 	char valid[64];
 
-	if (count > PROBE_MAX_FLOWS)
-		return refuse_number(err, "streams.flows.count", count, "1 to 16777216", "are too many flows");
 	if (count <= most)
 		return 0;
 	snprintf(valid, sizeof(valid), "up to %lu, or more ports or addresses", (unsigned long)most);
-	return refuse_number(err, "streams.flows.count", count, valid, "are more flows than these values give");
+	return refuse_number(err, "stream.flows.count", count, valid, "are more flows than these values give");
 }
 
 static int make_flows(struct stream *s, bool shuffle, struct error *err)
@@ -92,7 +92,7 @@ static int make_flows(struct stream *s, bool shuffle, struct error *err)
 	s->flows = pages_alloc(s->n_flows * sizeof(*s->flows));
 	s->seen = pages_alloc(s->n_flows * sizeof(*s->seen));
 	if (s->flows == NULL || s->seen == NULL)
-		return refuse_number(err, "streams.flows.count", s->n_flows, "fewer",
+		return refuse_number(err, "stream.flows.count", s->n_flows, "fewer",
 				     "need more memory than is available");
 	flow_fill(&s->plan, s->flows, s->n_flows, shuffle);
 	for (i = 0; i < s->n_flows; i++)
@@ -106,13 +106,11 @@ int profile_flows(const Corelane__V1__GeneratorStream *in, struct stream *s, str
 {
 	static const Corelane__V1__GeneratorFlows none = CORELANE__V1__GENERATOR_FLOWS__INIT;
 	const Corelane__V1__GeneratorFlows *flows = in->flows != NULL ? in->flows : &none;
-	uint64_t count = flows->count ? flows->count : 1;
+	uint64_t count = flows->count ? flows->count : LIMIT_GENERATOR_FLOWS_COUNT_DEFAULT;
 	int ret = get_plan(flows, in->header.data, &s->layout, &s->plan, err);
 
 	if (ret == 0)
 		ret = check_count(s, count, err);
-	if (ret == 0 && !(flows->new_per_second >= 0 && flows->new_per_second <= 1e9))
-		ret = error_set(err, EINVAL, "streams.flows.new_per_second", NULL, "0 to 1e9", "is out of range");
 	if (ret < 0)
 		return ret;
 	s->n_flows = (uint32_t)count;

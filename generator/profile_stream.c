@@ -8,9 +8,6 @@
 
 #include "profile.h"
 
-#define LENGTHS_MAX 16
-#define IP4_MAX 4
-
 static int profile_stream_find_port(const char *field, const char *name, const struct port_config *ports, unsigned n,
 				    struct error *err)
 {
@@ -28,13 +25,10 @@ static int profile_stream_check_sizes(const Corelane__V1__GeneratorStream *in, s
 	char valid[64];
 	size_t i;
 
-	if (in->n_sizes == 0 || in->n_sizes > STREAM_SIZES)
-		return refuse_number(err, "streams.sizes", in->n_sizes, "1 to 64 sizes",
-				     "is not a valid number of frame sizes");
 	snprintf(valid, sizeof(valid), "%u (header and probe) to %u", least, FRAME_MAX);
 	for (i = 0; i < in->n_sizes; i++)
-		if (in->sizes[i] < least || in->sizes[i] > FRAME_MAX)
-			return refuse_number(err, "streams.sizes", in->sizes[i], valid, "is not a valid frame size");
+		if (in->sizes[i] < least)
+			return refuse_number(err, "stream.sizes", in->sizes[i], valid, "is not a valid frame size");
 	return 0;
 }
 
@@ -42,17 +36,15 @@ static int get_lengths(const Corelane__V1__GeneratorStream *in, struct length_fi
 {
 	size_t i, j;
 
-	if (in->n_lengths > LENGTHS_MAX)
-		return refuse_number(err, "streams.lengths", in->n_lengths, "up to 16", "are too many length fields");
 	for (i = 0; i < in->n_lengths; i++) {
 		const Corelane__V1__GeneratorLength *l = in->lengths[i];
 
 		if (l->offset + UINT64_C(2) > in->header.len)
-			return refuse_number(err, "streams.lengths.offset", l->offset, "an offset in the header",
+			return refuse_number(err, "stream.lengths.offset", l->offset, "an offset in the header",
 					     "is outside the header");
 		for (j = 0; j < in->n_sizes; j++)
 			if (l->minus > in->sizes[j])
-				return refuse_number(err, "streams.lengths.minus", l->minus,
+				return refuse_number(err, "stream.lengths.minus", l->minus,
 						     "up to the smallest frame size", "makes a negative length");
 		out[i] = (struct length_field){.offset = (uint16_t)l->offset, .minus = (uint16_t)l->minus};
 	}
@@ -63,14 +55,11 @@ static int get_ip4(const Corelane__V1__GeneratorStream *in, uint16_t *out, struc
 {
 	size_t i, at;
 
-	if (in->n_ip4_offsets > IP4_MAX)
-		return refuse_number(err, "streams.ip4_offsets", in->n_ip4_offsets, "up to 4",
-				     "are too many IPv4 headers");
 	for (i = 0; i < in->n_ip4_offsets; i++) {
 		at = in->ip4_offsets[i];
 		if (at + 20 > in->header.len || in->header.data[at] >> 4 != 4 || (in->header.data[at] & 0xf) < 5 ||
 		    at + (in->header.data[at] & 0xfu) * 4 > in->header.len)
-			return refuse_number(err, "streams.ip4_offsets", at,
+			return refuse_number(err, "stream.ip4_offsets", at,
 					     "the offset of an IPv4 header in the header",
 					     "is not the offset of an IPv4 header");
 		out[i] = (uint16_t)at;
@@ -80,8 +69,8 @@ static int get_ip4(const Corelane__V1__GeneratorStream *in, uint16_t *out, struc
 
 static int make_heads(const Corelane__V1__GeneratorStream *in, struct stream *s, struct error *err)
 {
-	struct length_field lengths[LENGTHS_MAX];
-	uint16_t ip4[IP4_MAX];
+	struct length_field lengths[LIMIT_GENERATOR_STREAM_LENGTHS_ITEMS];
+	uint16_t ip4[LIMIT_GENERATOR_STREAM_IP4_OFFSETS_ITEMS];
 	unsigned n = 0, i, j;
 	int ret = get_lengths(in, lengths, err);
 
@@ -110,10 +99,8 @@ static int get_expected(const Corelane__V1__GeneratorStream *in, struct stream *
 
 	s->rx_probe = (uint16_t)(n > 0 ? n : in->header.len);
 	if (in->expected_mask.len != n)
-		return refuse_number(err, "streams.expected_mask", in->expected_mask.len,
+		return refuse_number(err, "stream.expected_mask", in->expected_mask.len,
 				     "as many bytes as streams.expected", "is the wrong length of a mask");
-	if (n > HEADER_MAX)
-		return refuse_number(err, "streams.expected", n, "up to 240 bytes", "is too long");
 	if (n == 0)
 		return 0;
 	s->expected = calloc(1, sizeof(*s->expected));
@@ -144,13 +131,11 @@ static void raise_sizes(const Corelane__V1__GeneratorStream *in, const struct st
 static int get_names(const Corelane__V1__GeneratorStream *in, struct stream *s, const struct port_config *ports,
 		     unsigned n_ports, struct error *err)
 {
-	if (strlen(in->name) >= sizeof(s->name))
-		return error_set(err, EINVAL, "streams.name", in->name, "up to 63 characters", "is too long");
 	snprintf(s->name, sizeof(s->name), "%s", in->name);
-	s->tx_index = profile_stream_find_port("streams.tx_port", in->tx_port, ports, n_ports, err);
+	s->tx_index = profile_stream_find_port("stream.tx_port", in->tx_port, ports, n_ports, err);
 	if (s->tx_index < 0)
 		return s->tx_index;
-	s->rx_index = profile_stream_find_port("streams.rx_port", in->rx_port, ports, n_ports, err);
+	s->rx_index = profile_stream_find_port("stream.rx_port", in->rx_port, ports, n_ports, err);
 	return RTE_MIN(s->rx_index, 0);
 }
 
@@ -159,9 +144,7 @@ int profile_stream(const Corelane__V1__GeneratorStream *in, struct stream *s, st
 {
 	int ret = get_names(in, s, ports, n_ports, err);
 
-	s->weight = in->weight ? in->weight : 1;
-	if (ret == 0 && s->weight > 1000000)
-		ret = refuse_number(err, "streams.weight", s->weight, "up to 1000000", "is too large");
+	s->weight = in->weight ? in->weight : LIMIT_GENERATOR_STREAM_WEIGHT_DEFAULT;
 	if (ret == 0)
 		ret = layout_parse(&s->layout, in->header.data, in->header.len, in->inner_offset, in->entropy_offset,
 				   err);

@@ -6,8 +6,8 @@
 #include "gen_port.h"
 #include "head.h"
 
-#define STREAM_NAME 64
-#define STREAM_SIZES 64 // frame sizes used in turn
+#define STREAM_NAME (LIMIT_GENERATOR_STREAM_NAME_MAX + 1)
+#define STREAM_SIZES LIMIT_GENERATOR_STREAM_SIZES_ITEMS // frame sizes used in turn
 
 struct stream_count {
 	uint64_t due, sent, no_room, late;

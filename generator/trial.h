@@ -4,8 +4,7 @@
 
 #include "sink.h"
 
-#define TRIAL_REAL_TIME 16
-#define REST_US_MAX 1000
+#define TRIAL_REAL_TIME LIMIT_GENERATOR_TRIAL_REAL_TIME_ITEMS
 #define TRIAL_WINDOWS 1024 // windows that the control thread has not taken yet
 
 enum { TRIAL_STOP = 1, TRIAL_ABANDON }; // ABANDON: no client waits for the total

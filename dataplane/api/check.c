@@ -97,6 +97,30 @@ static int check_value_number(const struct place *at, const struct field_limits 
 	return check_refused(at, err);
 }
 
+static int check_value_double(const struct place *at, const struct field_limits *l, const char *field, double v,
+			      struct error *err)
+{
+	char text[24], valid[48];
+
+	if (v >= (double)l->min && v <= (double)l->max) // a number, too
+		return 0;
+	snprintf(text, sizeof(text), "%g", v);
+	snprintf(valid, sizeof(valid), "%" PRIu64 " to %" PRIu64, l->min, l->max);
+	return check_refuse(at, field, ERANGE, text, valid, "is out of range", err);
+}
+
+static int check_value_bytes(const struct place *at, const struct field_limits *l, const char *field, size_t n,
+			     struct error *err)
+{
+	char text[24], valid[56];
+
+	if (n >= l->min && n <= l->max)
+		return 0;
+	snprintf(text, sizeof(text), "%zu", n);
+	snprintf(valid, sizeof(valid), "%" PRIu64 " to %" PRIu64 " bytes", l->min, l->max);
+	return check_refuse(at, field, EINVAL, text, valid, "is not an accepted number of bytes", err);
+}
+
 // Length of the common beginning of an enum's names, up to an underscore. The command line leaves it out.
 static size_t enum_prefix(const ProtobufCEnumDescriptor *d)
 {
@@ -181,6 +205,10 @@ static int check_value(const struct place *at, const struct field_limits *l, con
 		return check_value_number(at, l, f->name, *(const uint32_t *)v, UINT32_MAX, err);
 	case PROTOBUF_C_TYPE_UINT64:
 		return check_value_number(at, l, f->name, *(const uint64_t *)v, UINT64_MAX, err);
+	case PROTOBUF_C_TYPE_DOUBLE:
+		return check_value_double(at, l, f->name, *(const double *)v, err);
+	case PROTOBUF_C_TYPE_BYTES:
+		return check_value_bytes(at, l, f->name, ((const ProtobufCBinaryData *)v)->len, err);
 	case PROTOBUF_C_TYPE_MESSAGE:
 		return check_within(at, l, f->name, *(ProtobufCMessage *const *)v, err);
 	default:
@@ -199,6 +227,8 @@ static bool is_given(const ProtobufCFieldDescriptor *f, const void *v)
 		return *(void *const *)v != NULL;
 	case PROTOBUF_C_TYPE_UINT64:
 		return *(const uint64_t *)v != 0;
+	case PROTOBUF_C_TYPE_BYTES:
+		return ((const ProtobufCBinaryData *)v)->len != 0;
 	case PROTOBUF_C_TYPE_ENUM:
 	case PROTOBUF_C_TYPE_UINT32:
 		return *(const uint32_t *)v != 0;

@@ -22,7 +22,7 @@ struct field_limits {
 	uint16_t flags;
 	uint8_t notation;     // enum notation, of text
 	uint32_t items;       // of a list, 0 = any number
-	uint64_t min, max;    // of numbers, max 0 = any; of text: max bytes
+	uint64_t min, max;    // of numbers and of numbers of bytes, max 0 = any; of text: max bytes
 	uint64_t multiple_of; // 0 = any
 	const struct message_limits *of;
 };

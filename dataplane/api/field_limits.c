@@ -114,11 +114,61 @@ static const struct field_limits flow_explain_request_fields[] = {
 static const struct message_limits flow_explain_request_limits = {
 	.type = &corelane__v1__flow_explain_request__descriptor, .fields = flow_explain_request_fields, .n_fields = 4};
 
+static const struct field_limits generator_memif_fields[] = {
+	{.field = 0, .flags = LIMIT_REQUIRED, .notation = NOTATION_PATH},
+	{.field = 3, .flags = LIMIT_POWER_OF_TWO, .min = 64ull, .max = 16384ull},
+	{.field = 4, .min = 1ull, .max = 16ull},
+};
+static const struct message_limits generator_memif_limits = {
+	.type = &corelane__v1__generator_memif__descriptor, .fields = generator_memif_fields, .n_fields = 3};
+
+static const struct field_limits generator_port_fields[] = {
+	{.field = 0, .flags = LIMIT_REQUIRED, .max = 63ull, .notation = NOTATION_LINE},
+	{.field = 1, .of = &generator_memif_limits},
+	{.field = 2, .flags = LIMIT_REQUIRED, .max = 255ull, .notation = NOTATION_LINE},
+};
+static const struct choice_limits generator_port_choices[] = {{"device", 1}};
+static const struct message_limits generator_port_limits = {
+	.type = &corelane__v1__generator_port__descriptor, .fields = generator_port_fields, .n_fields = 3, .choices = generator_port_choices, .n_choices = 1};
+
+static const struct field_limits generator_flows_fields[] = {
+	{.field = 0, .min = 1ull, .max = 16777216ull},
+	{.field = 8, .max = 1000000000ull},
+};
+static const struct message_limits generator_flows_limits = {
+	.type = &corelane__v1__generator_flows__descriptor, .fields = generator_flows_fields, .n_fields = 2};
+
+static const struct field_limits generator_stream_fields[] = {
+	{.field = 0, .max = 63ull},
+	{.field = 3, .flags = LIMIT_REQUIRED, .min = 42ull, .max = 240ull},
+	{.field = 5, .items = 16ull},
+	{.field = 6, .items = 4ull},
+	{.field = 8, .flags = LIMIT_REQUIRED, .min = 58ull, .max = 9728ull, .items = 64ull},
+	{.field = 9, .of = &generator_flows_limits},
+	{.field = 10, .min = 1ull, .max = 1000000ull},
+	{.field = 11, .max = 240ull},
+};
+static const struct message_limits generator_stream_limits = {
+	.type = &corelane__v1__generator_stream__descriptor, .fields = generator_stream_fields, .n_fields = 8};
+
+static const struct field_limits generator_profile_fields[] = {
+	{.field = 0, .of = &generator_port_limits, .flags = LIMIT_REQUIRED, .items = 64ull},
+	{.field = 1, .of = &generator_stream_limits, .flags = LIMIT_REQUIRED, .items = 4096ull},
+};
+static const struct message_limits generator_profile_limits = {
+	.type = &corelane__v1__generator_profile__descriptor, .fields = generator_profile_fields, .n_fields = 2};
+
 static const struct field_limits generator_trial_fields[] = {
+	{.field = 2, .max = 1000000000ull},
+	{.field = 3, .min = 1ull},
+	{.field = 4, .min = 1ull},
+	{.field = 5, .min = 1ull},
 	{.field = 6},
+	{.field = 10, .items = 16ull},
+	{.field = 11, .max = 1000ull},
 };
 static const struct message_limits generator_trial_limits = {
-	.type = &corelane__v1__generator_trial__descriptor, .fields = generator_trial_fields, .n_fields = 1};
+	.type = &corelane__v1__generator_trial__descriptor, .fields = generator_trial_fields, .n_fields = 7};
 
 static const struct field_limits host_steer_fields[] = {
 	{.field = 0, .flags = LIMIT_KEY | LIMIT_REQUIRED, .notation = NOTATION_HOST},
@@ -618,6 +668,7 @@ const struct message_limits *const api_requests[] = {
 	&event_list_request_limits,
 	&flow_filter_limits,
 	&flow_explain_request_limits,
+	&generator_profile_limits,
 	&generator_trial_limits,
 	&host_steer_add_request_limits,
 	&label_add_request_limits,

@@ -84,7 +84,7 @@ type GeneratorPort struct {
 	//	*GeneratorPort_Memif
 	//	*GeneratorPort_Devargs
 	Device        isGeneratorPort_Device `protobuf_oneof:"device"`
-	Up            bool                   `protobuf:"varint,4,opt,name=up,proto3" json:"up,omitempty"` // read only: a peer is connected, the link is up
+	Up            bool                   `protobuf:"varint,4,opt,name=up,proto3" json:"up,omitempty"` // a peer is connected, the link is up
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -179,9 +179,9 @@ type GeneratorMemif struct {
 	state    protoimpl.MessageState `protogen:"open.v1"`
 	Socket   string                 `protobuf:"bytes,1,opt,name=socket,proto3" json:"socket,omitempty"`
 	Id       uint32                 `protobuf:"varint,2,opt,name=id,proto3" json:"id,omitempty"`
-	Server   bool                   `protobuf:"varint,3,opt,name=server,proto3" json:"server,omitempty"`                     // false: client, which owns the memory (and is faster)
-	RingSize uint32                 `protobuf:"varint,4,opt,name=ring_size,json=ringSize,proto3" json:"ring_size,omitempty"` // power of two, 64..16384; 0 = 1024
-	// rings in each direction, 1..16; 0 = 1. The flow chooses the ring to send on; all are received from
+	Server   bool                   `protobuf:"varint,3,opt,name=server,proto3" json:"server,omitempty"` // false: client, which owns the memory (and is faster)
+	RingSize uint32                 `protobuf:"varint,4,opt,name=ring_size,json=ringSize,proto3" json:"ring_size,omitempty"`
+	// rings in each direction. The flow chooses the ring to send on; all are received from
 	Queues        uint32 `protobuf:"varint,5,opt,name=queues,proto3" json:"queues,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -309,16 +309,17 @@ func (x *GeneratorLength) GetMinus() uint32 {
 // source_port + i % source_ports, then destination port, source address, destination address.
 type GeneratorFlows struct {
 	state                protoimpl.MessageState `protogen:"open.v1"`
-	Count                uint64                 `protobuf:"varint,1,opt,name=count,proto3" json:"count,omitempty"`                                // 1..16777216; 0 = 1
+	Count                uint64                 `protobuf:"varint,1,opt,name=count,proto3" json:"count,omitempty"`
 	SourcePorts          uint32                 `protobuf:"varint,2,opt,name=source_ports,json=sourcePorts,proto3" json:"source_ports,omitempty"` // number of different values; 0 = 1
 	DestinationPorts     uint32                 `protobuf:"varint,3,opt,name=destination_ports,json=destinationPorts,proto3" json:"destination_ports,omitempty"`
 	SourceAddresses      uint32                 `protobuf:"varint,4,opt,name=source_addresses,json=sourceAddresses,proto3" json:"source_addresses,omitempty"` // values of the low 32 bits
 	DestinationAddresses uint32                 `protobuf:"varint,5,opt,name=destination_addresses,json=destinationAddresses,proto3" json:"destination_addresses,omitempty"`
 	DestinationStep      uint32                 `protobuf:"varint,6,opt,name=destination_step,json=destinationStep,proto3" json:"destination_step,omitempty"` // between two destination addresses; 0 = 1
 	// low 32 bits of the destinations, instead of the two above: flow i goes to destinations[i % n]
-	Destinations  []uint32 `protobuf:"fixed32,7,rep,packed,name=destinations,proto3" json:"destinations,omitempty"`
-	Shuffle       bool     `protobuf:"varint,8,opt,name=shuffle,proto3" json:"shuffle,omitempty"`                                  // flows follow each other in random order (always the same one), not by number
-	NewPerSecond  float64  `protobuf:"fixed64,9,opt,name=new_per_second,json=newPerSecond,proto3" json:"new_per_second,omitempty"` // flows that end each second; new ones, with the next numbers, take their places
+	Destinations []uint32 `protobuf:"fixed32,7,rep,packed,name=destinations,proto3" json:"destinations,omitempty"`
+	Shuffle      bool     `protobuf:"varint,8,opt,name=shuffle,proto3" json:"shuffle,omitempty"` // flows follow each other in random order (always the same one), not by number
+	// flows that end each second; new ones, with the next numbers, take their places
+	NewPerSecond  float64 `protobuf:"fixed64,9,opt,name=new_per_second,json=newPerSecond,proto3" json:"new_per_second,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -425,13 +426,14 @@ type GeneratorStream struct {
 	// another value is replaced by the right one; a TCP checksum is not changed.
 	Header      []byte             `protobuf:"bytes,4,opt,name=header,proto3" json:"header,omitempty"`
 	InnerOffset uint32             `protobuf:"varint,5,opt,name=inner_offset,json=innerOffset,proto3" json:"inner_offset,omitempty"`     // offset of the innermost IP header, which the flows vary
-	Lengths     []*GeneratorLength `protobuf:"bytes,6,rep,name=lengths,proto3" json:"lengths,omitempty"`                                 // all length fields, those of the innermost headers included
+	Lengths     []*GeneratorLength `protobuf:"bytes,6,rep,name=lengths,proto3" json:"lengths,omitempty"`                                 // all length fields, also of the innermost headers
 	Ip4Offsets  []uint32           `protobuf:"varint,7,rep,packed,name=ip4_offsets,json=ip4Offsets,proto3" json:"ip4_offsets,omitempty"` // offsets of IPv4 headers whose checksum has to be set
 	// offset of an outer UDP source port that is derived from the flow, 49152..65535; 0 = none
-	EntropyOffset uint32          `protobuf:"varint,8,opt,name=entropy_offset,json=entropyOffset,proto3" json:"entropy_offset,omitempty"`
-	Sizes         []uint32        `protobuf:"varint,9,rep,packed,name=sizes,proto3" json:"sizes,omitempty"` // frame sizes, used in turn (IMIX: 64 64 64 64 64 64 64 570 570 570 570 1518 ...)
-	Flows         *GeneratorFlows `protobuf:"bytes,10,opt,name=flows,proto3" json:"flows,omitempty"`
-	Weight        uint32          `protobuf:"varint,11,opt,name=weight,proto3" json:"weight,omitempty"` // share of the rate; 0 = 1
+	EntropyOffset uint32 `protobuf:"varint,8,opt,name=entropy_offset,json=entropyOffset,proto3" json:"entropy_offset,omitempty"`
+	// frame sizes, used in turn (IMIX: 64 64 64 64 64 64 64 570 570 570 570 1518 ...); header and probe fit in each
+	Sizes  []uint32        `protobuf:"varint,9,rep,packed,name=sizes,proto3" json:"sizes,omitempty"`
+	Flows  *GeneratorFlows `protobuf:"bytes,10,opt,name=flows,proto3" json:"flows,omitempty"`
+	Weight uint32          `protobuf:"varint,11,opt,name=weight,proto3" json:"weight,omitempty"` // share of the rate
 	// The bytes up to the probe that the sink expects, and the bits of them that it compares. Empty: not compared, and
 	// the probe is expected at the offset where it was sent.
 	Expected      []byte `protobuf:"bytes,12,opt,name=expected,proto3" json:"expected,omitempty"`
@@ -614,27 +616,28 @@ func (x *GeneratorProfile) GetStreams() []*GeneratorStream {
 }
 
 type GeneratorTrial struct {
-	state            protoimpl.MessageState `protogen:"open.v1"`
-	DurationMs       uint32                 `protobuf:"varint,1,opt,name=duration_ms,json=durationMs,proto3" json:"duration_ms,omitempty"`                      // 0 = until `packets` are sent
-	Packets          uint64                 `protobuf:"varint,2,opt,name=packets,proto3" json:"packets,omitempty"`                                              // 0 = no limit
-	PacketsPerSecond float64                `protobuf:"fixed64,3,opt,name=packets_per_second,json=packetsPerSecond,proto3" json:"packets_per_second,omitempty"` // of all streams together; 0 = as fast as the ports take them
-	// frames of each stream sent back to back (as on a wire of 25 Gbit/s), then the gap that keeps the rate; 0 = 1
-	// (frames that are due at a poll are sent together)
+	state      protoimpl.MessageState `protogen:"open.v1"`
+	DurationMs uint32                 `protobuf:"varint,1,opt,name=duration_ms,json=durationMs,proto3" json:"duration_ms,omitempty"` // 0 = until `packets` are sent
+	Packets    uint64                 `protobuf:"varint,2,opt,name=packets,proto3" json:"packets,omitempty"`                         // 0 = no limit
+	// of all streams together; 0 = as fast as the ports take them
+	PacketsPerSecond float64 `protobuf:"fixed64,3,opt,name=packets_per_second,json=packetsPerSecond,proto3" json:"packets_per_second,omitempty"`
+	// frames of each stream sent back to back (as on a wire of 25 Gbit/s), then the gap that keeps the rate; 1: frames
+	// that are due at a poll are sent together
 	Burst    uint32          `protobuf:"varint,4,opt,name=burst,proto3" json:"burst,omitempty"`
-	WindowMs uint32          `protobuf:"varint,5,opt,name=window_ms,json=windowMs,proto3" json:"window_ms,omitempty"` // 0 = 200
-	DrainMs  uint32          `protobuf:"varint,6,opt,name=drain_ms,json=drainMs,proto3" json:"drain_ms,omitempty"`    // time to wait for late frames at the end; 0 = 100
+	WindowMs uint32          `protobuf:"varint,5,opt,name=window_ms,json=windowMs,proto3" json:"window_ms,omitempty"`
+	DrainMs  uint32          `protobuf:"varint,6,opt,name=drain_ms,json=drainMs,proto3" json:"drain_ms,omitempty"` // time to wait for late frames at the end
 	Verify   GeneratorVerify `protobuf:"varint,7,opt,name=verify,proto3,enum=corelane.v1.GeneratorVerify" json:"verify,omitempty"`
 	Latency  bool            `protobuf:"varint,8,opt,name=latency,proto3" json:"latency,omitempty"`                // histogram of all frames (false: no clock is read per received burst)
 	PauseMs  uint32          `protobuf:"varint,9,opt,name=pause_ms,json=pauseMs,proto3" json:"pause_ms,omitempty"` // between windows, where the round trip to the other CPU is probed; 0 = no probe
 	// Another program polls on this CPU and runs after each poll (sched_yield). Frames then wait for both, which
 	// latencies show; the generator counts as away only when the other one runs for more than 1 ms.
 	Share bool `protobuf:"varint,10,opt,name=share,proto3" json:"share,omitempty"`
-	// Ids of up to 16 threads, of any process, that get real-time priority during the trial, as the generator does:
-	// threads that poll on one CPU then run strictly in turn, and nothing else runs in between.
+	// Ids of threads, of any process, that get real-time priority during the trial, as the generator does: threads that
+	// poll on one CPU then run strictly in turn, and nothing else runs in between.
 	RealTime []int32 `protobuf:"varint,11,rep,packed,name=real_time,json=realTime,proto3" json:"real_time,omitempty"`
-	// Sleep after a poll that moved few frames, up to 1000: other work then gets the rest of this CPU, even beside
-	// real-time priority. Rings must hold the frames that arrive meanwhile. The generator counts as away only when a
-	// sleep takes 100 us longer.
+	// Sleep after a poll that moved few frames: other work then gets the rest of this CPU, even beside real-time
+	// priority. Rings must hold the frames that arrive meanwhile. The generator counts as away only when a sleep takes
+	// 100 us longer.
 	RestUs        uint32 `protobuf:"varint,12,opt,name=rest_us,json=restUs,proto3" json:"rest_us,omitempty"`
 	UnreadPort    string `protobuf:"bytes,13,opt,name=unread_port,json=unreadPort,proto3" json:"unread_port,omitempty"` // port that is not received from, like a guest that does not read; empty = none
 	unknownFields protoimpl.UnknownFields
@@ -1177,66 +1180,73 @@ var File_generator_proto protoreflect.FileDescriptor
 
 const file_generator_proto_rawDesc = "" +
 	"\n" +
-	"\x0fgenerator.proto\x12\vcorelane.v1\x1a\fcommon.proto\"\x8e\x01\n" +
-	"\rGeneratorPort\x12\x12\n" +
-	"\x04name\x18\x01 \x01(\tR\x04name\x123\n" +
-	"\x05memif\x18\x02 \x01(\v2\x1b.corelane.v1.GeneratorMemifH\x00R\x05memif\x12\x1a\n" +
-	"\adevargs\x18\x03 \x01(\tH\x00R\adevargs\x12\x0e\n" +
-	"\x02up\x18\x04 \x01(\bR\x02upB\b\n" +
-	"\x06device\"\x85\x01\n" +
-	"\x0eGeneratorMemif\x12\x16\n" +
-	"\x06socket\x18\x01 \x01(\tR\x06socket\x12\x0e\n" +
+	"\x0fgenerator.proto\x12\vcorelane.v1\x1a\fcommon.proto\x1a\roptions.proto\"\xb7\x01\n" +
+	"\rGeneratorPort\x12\x1e\n" +
+	"\x04name\x18\x01 \x01(\tB\n" +
+	"\xc2\xf3\x18\x06\x10?P\x05h\x01R\x04name\x123\n" +
+	"\x05memif\x18\x02 \x01(\v2\x1b.corelane.v1.GeneratorMemifH\x00R\x05memif\x12'\n" +
+	"\adevargs\x18\x03 \x01(\tB\v\xc2\xf3\x18\a\x10\xff\x01P\x05h\x01H\x00R\adevargs\x12\x16\n" +
+	"\x02up\x18\x04 \x01(\bB\x06\xc2\xf3\x18\x02p\x01R\x02upB\x10\n" +
+	"\x06device\x12\x06\xc2\xf3\x18\x02h\x01\"\xae\x01\n" +
+	"\x0eGeneratorMemif\x12 \n" +
+	"\x06socket\x18\x01 \x01(\tB\b\xc2\xf3\x18\x04P\x04h\x01R\x06socket\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\rR\x02id\x12\x16\n" +
-	"\x06server\x18\x03 \x01(\bR\x06server\x12\x1b\n" +
-	"\tring_size\x18\x04 \x01(\rR\bringSize\x12\x16\n" +
-	"\x06queues\x18\x05 \x01(\rR\x06queues\"?\n" +
+	"\x06server\x18\x03 \x01(\bR\x06server\x12-\n" +
+	"\tring_size\x18\x04 \x01(\rB\x10\xc2\xf3\x18\f\b@\x10\x80\x80\x01\x18\x012\x02\x80\bR\bringSize\x12#\n" +
+	"\x06queues\x18\x05 \x01(\rB\v\xc2\xf3\x18\a\b\x01\x10\x102\x01\x01R\x06queues\"?\n" +
 	"\x0fGeneratorLength\x12\x16\n" +
 	"\x06offset\x18\x01 \x01(\rR\x06offset\x12\x14\n" +
-	"\x05minus\x18\x02 \x01(\rR\x05minus\"\xe5\x02\n" +
-	"\x0eGeneratorFlows\x12\x14\n" +
-	"\x05count\x18\x01 \x01(\x04R\x05count\x12!\n" +
+	"\x05minus\x18\x02 \x01(\rR\x05minus\"\x81\x03\n" +
+	"\x0eGeneratorFlows\x12$\n" +
+	"\x05count\x18\x01 \x01(\x04B\x0e\xc2\xf3\x18\n" +
+	"\b\x01\x10\x80\x80\x80\b2\x01\x01R\x05count\x12!\n" +
 	"\fsource_ports\x18\x02 \x01(\rR\vsourcePorts\x12+\n" +
 	"\x11destination_ports\x18\x03 \x01(\rR\x10destinationPorts\x12)\n" +
 	"\x10source_addresses\x18\x04 \x01(\rR\x0fsourceAddresses\x123\n" +
 	"\x15destination_addresses\x18\x05 \x01(\rR\x14destinationAddresses\x12)\n" +
 	"\x10destination_step\x18\x06 \x01(\rR\x0fdestinationStep\x12\"\n" +
 	"\fdestinations\x18\a \x03(\aR\fdestinations\x12\x18\n" +
-	"\ashuffle\x18\b \x01(\bR\ashuffle\x12$\n" +
-	"\x0enew_per_second\x18\t \x01(\x01R\fnewPerSecond\"\xb4\x03\n" +
-	"\x0fGeneratorStream\x12\x12\n" +
-	"\x04name\x18\x01 \x01(\tR\x04name\x12\x17\n" +
+	"\ashuffle\x18\b \x01(\bR\ashuffle\x120\n" +
+	"\x0enew_per_second\x18\t \x01(\x01B\n" +
+	"\xc2\xf3\x18\x06\x10\x80\x94\xeb\xdc\x03R\fnewPerSecond\"\x83\x04\n" +
+	"\x0fGeneratorStream\x12\x1a\n" +
+	"\x04name\x18\x01 \x01(\tB\x06\xc2\xf3\x18\x02\x10?R\x04name\x12\x17\n" +
 	"\atx_port\x18\x02 \x01(\tR\x06txPort\x12\x17\n" +
-	"\arx_port\x18\x03 \x01(\tR\x06rxPort\x12\x16\n" +
-	"\x06header\x18\x04 \x01(\fR\x06header\x12!\n" +
-	"\finner_offset\x18\x05 \x01(\rR\vinnerOffset\x126\n" +
-	"\alengths\x18\x06 \x03(\v2\x1c.corelane.v1.GeneratorLengthR\alengths\x12\x1f\n" +
-	"\vip4_offsets\x18\a \x03(\rR\n" +
+	"\arx_port\x18\x03 \x01(\tR\x06rxPort\x12#\n" +
+	"\x06header\x18\x04 \x01(\fB\v\xc2\xf3\x18\a\b*\x10\xf0\x01h\x01R\x06header\x12!\n" +
+	"\finner_offset\x18\x05 \x01(\rR\vinnerOffset\x12?\n" +
+	"\alengths\x18\x06 \x03(\v2\x1c.corelane.v1.GeneratorLengthB\a\xc2\xf3\x18\x03\x80\x01\x10R\alengths\x12(\n" +
+	"\vip4_offsets\x18\a \x03(\rB\a\xc2\xf3\x18\x03\x80\x01\x04R\n" +
 	"ip4Offsets\x12%\n" +
-	"\x0eentropy_offset\x18\b \x01(\rR\rentropyOffset\x12\x14\n" +
-	"\x05sizes\x18\t \x03(\rR\x05sizes\x121\n" +
+	"\x0eentropy_offset\x18\b \x01(\rR\rentropyOffset\x12$\n" +
+	"\x05sizes\x18\t \x03(\rB\x0e\xc2\xf3\x18\n" +
+	"\b:\x10\x80Lh\x01\x80\x01@R\x05sizes\x121\n" +
 	"\x05flows\x18\n" +
-	" \x01(\v2\x1b.corelane.v1.GeneratorFlowsR\x05flows\x12\x16\n" +
-	"\x06weight\x18\v \x01(\rR\x06weight\x12\x1a\n" +
-	"\bexpected\x18\f \x01(\fR\bexpected\x12#\n" +
-	"\rexpected_mask\x18\r \x01(\fR\fexpectedMask\"|\n" +
-	"\x10GeneratorProfile\x120\n" +
-	"\x05ports\x18\x01 \x03(\v2\x1a.corelane.v1.GeneratorPortR\x05ports\x126\n" +
-	"\astreams\x18\x02 \x03(\v2\x1c.corelane.v1.GeneratorStreamR\astreams\"\x9f\x03\n" +
+	" \x01(\v2\x1b.corelane.v1.GeneratorFlowsR\x05flows\x12%\n" +
+	"\x06weight\x18\v \x01(\rB\r\xc2\xf3\x18\t\b\x01\x10\xc0\x84=2\x01\x01R\x06weight\x12#\n" +
+	"\bexpected\x18\f \x01(\fB\a\xc2\xf3\x18\x03\x10\xf0\x01R\bexpected\x12#\n" +
+	"\rexpected_mask\x18\r \x01(\fR\fexpectedMask\"\x93\x01\n" +
+	"\x10GeneratorProfile\x12;\n" +
+	"\x05ports\x18\x01 \x03(\v2\x1a.corelane.v1.GeneratorPortB\t\xc2\xf3\x18\x05h\x01\x80\x01@R\x05ports\x12B\n" +
+	"\astreams\x18\x02 \x03(\v2\x1c.corelane.v1.GeneratorStreamB\n" +
+	"\xc2\xf3\x18\x06h\x01\x80\x01\x80 R\astreams\"\xdf\x03\n" +
 	"\x0eGeneratorTrial\x12\x1f\n" +
 	"\vduration_ms\x18\x01 \x01(\rR\n" +
 	"durationMs\x12\x18\n" +
-	"\apackets\x18\x02 \x01(\x04R\apackets\x12,\n" +
-	"\x12packets_per_second\x18\x03 \x01(\x01R\x10packetsPerSecond\x12\x14\n" +
-	"\x05burst\x18\x04 \x01(\rR\x05burst\x12\x1b\n" +
-	"\twindow_ms\x18\x05 \x01(\rR\bwindowMs\x12\x19\n" +
-	"\bdrain_ms\x18\x06 \x01(\rR\adrainMs\x124\n" +
+	"\apackets\x18\x02 \x01(\x04R\apackets\x128\n" +
+	"\x12packets_per_second\x18\x03 \x01(\x01B\n" +
+	"\xc2\xf3\x18\x06\x10\x80\x94\xeb\xdc\x03R\x10packetsPerSecond\x12\x1f\n" +
+	"\x05burst\x18\x04 \x01(\rB\t\xc2\xf3\x18\x05\b\x012\x01\x01R\x05burst\x12'\n" +
+	"\twindow_ms\x18\x05 \x01(\rB\n" +
+	"\xc2\xf3\x18\x06\b\x012\x02\xc8\x01R\bwindowMs\x12$\n" +
+	"\bdrain_ms\x18\x06 \x01(\rB\t\xc2\xf3\x18\x05\b\x012\x01dR\adrainMs\x124\n" +
 	"\x06verify\x18\a \x01(\x0e2\x1c.corelane.v1.GeneratorVerifyR\x06verify\x12\x18\n" +
 	"\alatency\x18\b \x01(\bR\alatency\x12\x19\n" +
 	"\bpause_ms\x18\t \x01(\rR\apauseMs\x12\x14\n" +
 	"\x05share\x18\n" +
-	" \x01(\bR\x05share\x12\x1b\n" +
-	"\treal_time\x18\v \x03(\x05R\brealTime\x12\x17\n" +
-	"\arest_us\x18\f \x01(\rR\x06restUs\x12\x1f\n" +
+	" \x01(\bR\x05share\x12$\n" +
+	"\treal_time\x18\v \x03(\x05B\a\xc2\xf3\x18\x03\x80\x01\x10R\brealTime\x12 \n" +
+	"\arest_us\x18\f \x01(\rB\a\xc2\xf3\x18\x03\x10\xe8\aR\x06restUs\x12\x1f\n" +
 	"\vunread_port\x18\r \x01(\tR\n" +
 	"unreadPort\"\xbf\a\n" +
 	"\x0fGeneratorWindow\x12#\n" +
@@ -1353,6 +1363,7 @@ func file_generator_proto_init() {
 		return
 	}
 	file_common_proto_init()
+	file_options_proto_init()
 	file_generator_proto_msgTypes[0].OneofWrappers = []any{
 		(*GeneratorPort_Memif)(nil),
 		(*GeneratorPort_Devargs)(nil),

@@ -131,9 +131,9 @@ func (Notation) EnumDescriptor() ([]byte, []int) {
 
 type Limits struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Numbers, and each number of a list. 0 is "not given" unless min is 0.
+	// Numbers, and each number of a list. 0 is "not given" unless min is 0. Of bytes: how many.
 	Min        uint64 `protobuf:"varint,1,opt,name=min,proto3" json:"min,omitempty"`
-	Max        uint64 `protobuf:"varint,2,opt,name=max,proto3" json:"max,omitempty"` // 0: the largest of the type. Of text: the longest, in bytes
+	Max        uint64 `protobuf:"varint,2,opt,name=max,proto3" json:"max,omitempty"` // 0: the largest of the type; double and bytes need one. Of text: the longest, in bytes
 	PowerOfTwo bool   `protobuf:"varint,3,opt,name=power_of_two,json=powerOfTwo,proto3" json:"power_of_two,omitempty"`
 	MultipleOf uint64 `protobuf:"varint,4,opt,name=multiple_of,json=multipleOf,proto3" json:"multiple_of,omitempty"`
 	Unit       string `protobuf:"bytes,5,opt,name=unit,proto3" json:"unit,omitempty"` // when the name of the field does not end with it
