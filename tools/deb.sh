@@ -34,8 +34,8 @@ Section: net
 Priority: optional
 Installed-Size: $(du -sk "$stage/usr" | cut -f1)
 Description: virtual router for compute nodes
- Connects tenants of many hosts through MPLSoUDP, MPLSoGRE and VXLAN overlays,
- on CPU cores of its own. The data plane is built on DPDK.
+ Connects tenants of many hosts through MPLSoUDP, MPLSoGRE, VXLAN and Geneve
+ overlays, on CPU cores of its own. The data plane is built on DPDK.
 EOF
 echo /etc/default/corelane >"$stage/DEBIAN/conffiles"
 for script in postinst postrm; do
