@@ -67,19 +67,20 @@ static bool same_destination(const struct flow_key *a, const struct flow_key *b)
 	       (a->family == 4 ? a->dst4 == b->dst4 : a->addr[2] == b->addr[2] && a->addr[3] == b->addr[3]);
 }
 
-static bool to_router(const struct flow_question *q)
+// The router itself, if the packet goes to it before translation. NULL: it does not.
+static const struct nexthop *decide_router(const struct flow_question *q)
 {
 	const struct nexthop *nh;
 
 	flow_route(&q->key, q->hash, &nh);
-	return nh && nh->kind == NH_LOCAL;
+	return nh && nh->kind == NH_LOCAL ? nh : NULL;
 }
 
 // Finds the next hop of the packet and translates its key. Source translation may lead into another VRF, whose route
 // counts then.
 static const struct nexthop *way_out(const struct flow_question *q, struct flow_answer *a)
 {
-	const struct nexthop *nh = q->via;
+	const struct nexthop *nh = q->via, *router;
 	uint16_t zone;
 
 	if (q->keep)
@@ -87,9 +88,10 @@ static const struct nexthop *way_out(const struct flow_question *q, struct flow_
 	else
 		nat_destination(&a->out, &a->nat);
 	zone = a->out.zone;
-	if (zone != q->key.zone && same_destination(&a->out, &q->key) && to_router(q)) {
+	router = zone != q->key.zone && same_destination(&a->out, &q->key) ? decide_router(q) : NULL;
+	if (router) {
 		*a = (struct flow_answer){.out = q->key}; // the gateway's address is not looked up in the outside VRF
-		return NULL;
+		return router;
 	}
 	a->nexthop = nh ? nh->id : flow_route(&a->out, q->hash, &nh);
 	if (q->keep || (nh && nh->kind == NH_LOCAL))
@@ -118,7 +120,7 @@ void flow_decide(const struct flow_question *q, struct flow_answer *a)
 	*a = (struct flow_answer){.out = q->key};
 	if (q->keep && !nat_keeps(&q->key, q->keep, &a->nat))
 		return;
-	nh = way_out(q, a);
+	a->way = nh = way_out(q, a);
 	if (nh == NULL || nh->edge < NH_EDGE_PORT) // to the router itself, or no route: handled without a flow
 		return;
 	a->out_port = nh->kind == NH_PORT && port_stateful(nh->port) ? nh->port : 0;

@@ -20,6 +20,7 @@ struct flow_answer {
 	bool stateful;                  // false: no flow is kept, or `keep` must end; the packet is routed without one
 	const struct drop_reason *deny; // NULL: allowed
 	uint32_t nexthop;               // id, never of a group; FIB_NONE: no route
+	const struct nexthop *way;      // the same, or the next hop of a packet without a flow; NULL: none
 	uint16_t out_port;              // stateful tenant port that receives it, 0 = none
 	uint16_t owner;                 // port that the flow is charged to (quota), 0 = none
 	struct flow_key out;            // key after translation

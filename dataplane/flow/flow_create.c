@@ -215,6 +215,14 @@ static edge_t flow_create_refuse(struct work *w, const struct flow_question *q, 
 	return drop_as(w->m, why);
 }
 
+// By the next hop of the decision: if the route were looked up again, it could lead to a port with rules by now.
+static edge_t flow_create_bypass(struct work *w, const struct flow_answer *a, const bool v6)
+{
+	if (w->md->flags & META_NEXTHOP)
+		return FLOW_EDGE_BYPASS;
+	return forward_by(w->m, w->md, a->way, rte_pktmbuf_mtod_offset(w->m, void *, w->md->l3), v6);
+}
+
 static edge_t flow_create_known(struct work *w, flow_entry_t e, const bool v6);
 static edge_t flow_create_act(struct work *w, flow_entry_t e, const bool v6);
 
@@ -232,7 +240,7 @@ static edge_t flow_create_batch(struct work *w, const bool v6)
 	flow_decide(&q, &a);
 	count_hits(&a);
 	if (!a.stateful) // a packet that must be translated never leaves untranslated
-		return a.nat.rule ? drop(w->m, flow_nat_no_route) : FLOW_EDGE_BYPASS;
+		return a.nat.rule ? drop(w->m, flow_nat_no_route) : flow_create_bypass(w, &a, v6);
 	if (w->p.kind == FLOW_LATER_FRAGMENT)
 		return drop(w->m, flow_no_first_fragment);
 	if (w->p.kind == FLOW_TRUNCATED)

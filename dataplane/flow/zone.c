@@ -54,13 +54,13 @@ static void set_stateful(uint16_t vrf)
 	flow_zones[vrf].stateful = stateful_ports[vrf] > 0 || nat_used(vrf);
 }
 
-static void count_port(uint16_t vrf, int by)
+// flow_zones[].stateful of a VRF is set before its first such port is added, and cleared after the last one has been removed.
+static void count_port(const struct port_config *cfg, int by)
 {
-	if (vrf == UINT16_MAX)
+	if (!cfg->stateful || cfg->vrf == UINT16_MAX)
 		return;
-	stateful_ports[vrf] = (uint16_t)(stateful_ports[vrf] + by);
-	set_stateful(vrf);
-	flow_zone_changed(vrf);
+	stateful_ports[cfg->vrf] = (uint16_t)(stateful_ports[cfg->vrf] + by);
+	flow_zone_changed(cfg->vrf);
 }
 
 static int check_stateless(const struct port_config *cfg, struct error *err)
@@ -93,26 +93,38 @@ static void zone_set_quota(const struct port *p)
 	flow_quota_set(p->id, q->limit, q->rate);
 }
 
+static void zone_port_guard(struct port *p, const struct port_config *next)
+{
+	if (next->stateful && next->vrf != UINT16_MAX)
+		flow_zones[next->vrf].stateful = true;
+}
+
 static void zone_port_added(struct port *p)
 {
 	zone_set_quota(p);
-	if (p->cfg.stateful)
-		count_port(p->cfg.vrf, 1);
+	count_port(&p->cfg, 1);
 }
 
 static void zone_port_changed(struct port *p, const struct port_config *old)
 {
-	zone_set_quota(p);
-	if (p->cfg.stateful)
-		count_port(p->cfg.vrf, 1);
-	if (old->stateful)
-		count_port(old->vrf, -1);
+	zone_port_added(p);
+	count_port(old, -1);
+}
+
+static void zone_port_unguard(struct port *p, const struct port_config *old)
+{
+	if (old->vrf != UINT16_MAX)
+		set_stateful(old->vrf);
 }
 
 static void zone_port_removed(struct port *p)
 {
-	if (p->cfg.stateful)
-		count_port(p->cfg.vrf, -1);
+	count_port(&p->cfg, -1);
+}
+
+static void zone_port_closed(struct port *p)
+{
+	zone_port_unguard(p, &p->cfg);
 }
 
 static void route_changed(uint16_t vrf)
@@ -138,9 +150,12 @@ static void rules_of_port_changed(uint16_t id)
 void flow_zone_init(void)
 {
 	static struct port_listener listener = {.check = zone_port_check,
+						.guard = zone_port_guard,
 						.added = zone_port_added,
 						.changed = zone_port_changed,
-						.removed = zone_port_removed};
+						.unguard = zone_port_unguard,
+						.removed = zone_port_removed,
+						.closed = zone_port_closed};
 	static struct vrf_listener routes = {.route_changed = route_changed};
 	static struct nexthop_listener nexthops = {.changed = flow_all_changed};
 	static struct worker_listener workers = {.each_loop = flow_age, .unfinished = flow_age_unfinished};

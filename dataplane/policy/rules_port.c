@@ -9,6 +9,7 @@
 #include "port/registry.h"
 
 struct rules_set *rules_sets[PORT_MAX][2];
+static uint16_t attached[PORT_MAX][2]; // ids of the lists to which the sets belong, 0 = none
 static struct rules_listener *listeners;
 
 void rules_classify(uint16_t port, enum rule_direction dir, const struct flow_key *key, struct rule_verdict *out)
@@ -68,19 +69,19 @@ static void rules_port_defer(struct rules_set *set, uint32_t *slots, size_t n)
 void rules_publish(struct rule_list *l, struct rules_set *set, uint32_t *slots, size_t n_slots, bool tell)
 {
 	struct rules_set *old = l->set;
-	const struct port *p;
+	uint16_t port;
 	unsigned dir;
 
 	l->set = set;
-	for (p = port_next(NULL); p && l->refs; p = port_next(p))
+	for (port = 0; port < PORT_MAX && l->refs; port++)
 		for (dir = 0; dir < 2; dir++)
-			if (rules_config(&p->cfg)->lists[dir] == l->id)
-				rcu_publish(rules_sets[p->id][dir], set);
+			if (attached[port][dir] == l->id)
+				rcu_publish(rules_sets[port][dir], set);
 	if (old || slots)
 		rules_port_defer(old, slots, n_slots);
-	for (p = port_next(NULL); p && l->refs && tell; p = port_next(p))
-		if (rules_config(&p->cfg)->lists[0] == l->id || rules_config(&p->cfg)->lists[1] == l->id)
-			rules_port_changed(p->id);
+	for (port = 0; port < PORT_MAX && l->refs && tell; port++)
+		if (attached[port][0] == l->id || attached[port][1] == l->id)
+			rules_port_changed(port);
 }
 
 // --- Port listener. ---
@@ -125,53 +126,49 @@ static int rules_port_check(const struct port *old, const struct port_config *cf
 	return 0;
 }
 
-static bool rules_port_attach(const struct port *p, unsigned dir, uint16_t list)
+// Replaces the lists of a port; each packet meets the old list or the new one. keep: a direction without a new list
+// keeps the old one.
+static void rules_port_attach(uint16_t port, const uint16_t lists[2], bool keep)
 {
-	struct rule_list *was = rule_list_get(list), *l = rule_list_get(rules_config(&p->cfg)->lists[dir]);
-
-	if (was == l)
-		return false;
-	if (was)
-		was->refs--;
-	if (l)
-		l->refs++;
-	rcu_publish(rules_sets[p->id][dir], l ? l->set : NULL);
-	return true;
-}
-
-static void rules_port_on_added(struct port *p)
-{
-	bool any = rules_port_attach(p, 0, 0);
-
-	if (rules_port_attach(p, 1, 0) || any)
-		rules_port_changed(p->id);
-}
-
-static void rules_port_on_changed(struct port *p, const struct port_config *old)
-{
-	bool any = rules_port_attach(p, 0, rules_config(old)->lists[0]);
-
-	if (rules_port_attach(p, 1, rules_config(old)->lists[1]) || any)
-		rules_port_changed(p->id);
-}
-
-static void rules_port_on_removed(struct port *p)
-{
-	struct rule_list *l;
+	bool any = false;
 	unsigned dir;
 
 	for (dir = 0; dir < 2; dir++) {
-		l = rule_list_get(rules_config(&p->cfg)->lists[dir]);
+		struct rule_list *was = rule_list_get(attached[port][dir]), *l = rule_list_get(lists[dir]);
+
+		if (was == l || (keep && l == NULL))
+			continue;
+		if (was)
+			was->refs--;
 		if (l)
-			l->refs--;
-		rcu_publish(rules_sets[p->id][dir], NULL);
+			l->refs++;
+		attached[port][dir] = lists[dir];
+		rcu_publish(rules_sets[port][dir], l ? l->set : NULL);
+		any = true;
 	}
+	if (any)
+		rules_port_changed(port);
+}
+
+static void rules_port_guard(struct port *p, const struct port_config *next)
+{
+	rules_port_attach(p->id, rules_config(next)->lists, true);
+}
+
+static void rules_port_unguard(struct port *p, const struct port_config *old)
+{
+	rules_port_attach(p->id, rules_config(&p->cfg)->lists, false);
+}
+
+static void rules_port_on_closed(struct port *p)
+{
+	rules_port_attach(p->id, (const uint16_t[2]){0, 0}, false);
 }
 
 static struct port_listener listener = {.check = rules_port_check,
-					.added = rules_port_on_added,
-					.changed = rules_port_on_changed,
-					.removed = rules_port_on_removed};
+					.guard = rules_port_guard,
+					.unguard = rules_port_unguard,
+					.closed = rules_port_on_closed};
 
 void rules_port_init(void)
 {

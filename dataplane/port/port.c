@@ -13,7 +13,7 @@
 
 static const struct port_ops *const kinds[] = {&port_dpdk_ops, &port_tap_ops, &port_memif_ops, &port_vhost_ops};
 
-#define CLOSE_MS 200 // how long the removal of a port waits for workers before it goes on without them
+#define WAIT_MS 200 // how long a change of a port waits for workers
 
 struct port *port_table[PORT_MAX];
 struct port_fwd *port_fwds[PORT_MAX];
@@ -214,6 +214,45 @@ static int fwd_publish(struct port *p, struct error *err)
 	return 0;
 }
 
+// Returns 0 when every packet from now on meets what guards `next`.
+static int port_guard(struct port *p, const struct port_config *next, struct error *err)
+{
+	struct port_listener *l;
+
+	for (l = listeners; l; l = l->next)
+		if (l->guard)
+			l->guard(p, next);
+	return rcu_wait(WAIT_MS) ? 0
+				 : error_set(err, EAGAIN, "port.name", next->name, "the same request later",
+					     "a worker has not finished its packets for %u ms", WAIT_MS);
+}
+
+struct port_change {
+	uint16_t id;
+	struct port_config old;
+};
+
+static void port_unguard(void *arg)
+{
+	struct port_change *c = arg;
+	struct port *p = port_get(c->id);
+	struct port_listener *l;
+
+	for (l = listeners; l && p; l = l->next)
+		if (l->unguard)
+			l->unguard(p, &c->old);
+	free(c);
+}
+
+static void port_call_closed(struct port *p)
+{
+	struct port_listener *l;
+
+	for (l = listeners; l; l = l->next)
+		if (l->closed)
+			l->closed(p);
+}
+
 static int check_listeners(const struct port *old, const struct port_config *cfg, struct error *err)
 {
 	struct port_listener *l;
@@ -325,12 +364,9 @@ void port_link_changed(struct port *p, bool link_up, bool peer_connected)
 static void port_close(void *arg)
 {
 	struct port *p = arg;
-	struct port_listener *l;
 	struct port_fwd *fwd;
 
-	for (l = listeners; l; l = l->next)
-		if (l->closed)
-			l->closed(p);
+	port_call_closed(p);
 	p->ops->close(p);
 	fwd = port_fwds[p->id];
 	rcu_publish(port_fwds[p->id], NULL);
@@ -345,14 +381,14 @@ static void port_remove(struct port *p)
 	struct port_listener *l;
 
 	for (l = listeners; l; l = l->next)
-		if (l->removed)
-			l->removed(p);
-	for (l = listeners; l; l = l->next)
 		if (l->unused)
 			l->unused(p);
+	for (l = listeners; l; l = l->next)
+		if (l->removed)
+			l->removed(p);
 	rcu_publish(port_table[p->id], NULL);
 	closing[p->id] = true;
-	if (rcu_wait(CLOSE_MS)) {
+	if (rcu_wait(WAIT_MS)) {
 		port_close(p);
 		return;
 	}
@@ -383,7 +419,8 @@ struct port *port_add(const struct port_config *wanted, struct error *err)
 	}
 	set_mac(p);
 	counters_port_reset(p->id);
-	if (port_check_open(p, &cfg, err) < 0 || fwd_publish(p, err) < 0) {
+	if (port_check_open(p, &cfg, err) < 0 || port_guard(p, &cfg, err) < 0 || fwd_publish(p, err) < 0) {
+		port_call_closed(p);
 		p->ops->close(p);
 		rte_free(p);
 		return NULL;
@@ -399,32 +436,54 @@ struct port *port_add(const struct port_config *wanted, struct error *err)
 	return NULL;
 }
 
+// The port keeps its configuration if this fails. Frees `change`.
+static int port_apply(struct port *p, const struct port_config *cfg, struct port_change *change, struct error *err)
+{
+	const struct port_config *old = &change->old;
+	struct port_listener *l;
+	int ret = port_guard(p, cfg, err);
+
+	if (ret == 0) {
+		p->cfg = *cfg;
+		ret = fwd_publish(p, err);
+	}
+	if (ret < 0) {
+		p->cfg = *old;
+		change->old = *cfg;
+		port_unguard(change);
+		return ret;
+	}
+	__atomic_store_n(&p->longest, (uint16_t)(cfg->mtu + PORT_L2_OVERHEAD), __ATOMIC_RELAXED);
+	update_up(p);
+	for (l = listeners; l; l = l->next)
+		if (l->changed)
+			l->changed(p, old);
+	if (rcu_wait(WAIT_MS))
+		port_unguard(change);
+	else
+		rcu_defer(port_unguard, change);
+	return port_settle(p, err);
+}
+
 int port_set(struct port *p, const struct port_config *wanted, struct error *err)
 {
-	struct port_config cfg = *wanted, old = p->cfg;
-	struct port_listener *l;
-	int ret = port_config_check(&cfg, err);
+	struct port_change *change = malloc(sizeof(*change));
+	struct port_config cfg = *wanted;
+	int ret = change ? port_config_check(&cfg, err)
+			 : error_set(err, ENOMEM, NULL, NULL, NULL, "no memory to change a port");
 
 	if (ret == 0)
 		ret = check_listeners(p, &cfg, err);
 	if (ret == 0)
 		ret = port_check_open(p, &cfg, err);
-	if (ret == 0 && cfg.mtu != old.mtu && p->ops->set_mtu)
+	if (ret == 0 && cfg.mtu != p->cfg.mtu && p->ops->set_mtu)
 		ret = p->ops->set_mtu(p, cfg.mtu, err);
-	if (ret < 0)
-		return ret;
-	p->cfg = cfg;
-	ret = fwd_publish(p, err);
 	if (ret < 0) {
-		p->cfg = old;
+		free(change);
 		return ret;
 	}
-	__atomic_store_n(&p->longest, (uint16_t)(cfg.mtu + PORT_L2_OVERHEAD), __ATOMIC_RELAXED);
-	update_up(p);
-	for (l = listeners; l; l = l->next)
-		if (l->changed)
-			l->changed(p, &old);
-	return port_settle(p, err);
+	*change = (struct port_change){p->id, p->cfg};
+	return port_apply(p, &cfg, change, err);
 }
 
 int port_set_host(struct port *fabric, uint16_t host, struct error *err)

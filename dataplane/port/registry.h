@@ -36,8 +36,19 @@ struct port *port_next(const struct port *p); // in the order of ids; p NULL: th
 unsigned port_count(void);
 
 // A module that follows the ports. check() may refuse a configuration (old is NULL for a new port) and check_del() a
-// removal (-EBUSY with err); both change nothing. The others are called after the change.
+// removal (-EBUSY with err); both change nothing.
+//
+// The calls for a port, each to all listeners before the next one:
+//	added:   check, check_open, guard, (all workers have seen that), added, settle
+//	changed: check, check_open, guard, (seen), changed, (seen), unguard, settle
+//	removed: check_del, unused, removed, (seen), closed
+// The port is not polled before settle() and after unused(), and routes lead to it from added() to removed(). So no
+// packet passes a port without what its guards have put in place.
 struct port_listener {
+	// Puts in place what packets must meet (rules, flows) once the port has the configuration `next`, beside what
+	// it needs now. unguard(): removes what the port had for `old` and does not need any more.
+	void (*guard)(struct port *port, const struct port_config *next);
+	void (*unguard)(struct port *port, const struct port_config *old);
 	int (*check)(const struct port *old, const struct port_config *cfg, struct error *err);
 	void (*added)(struct port *port);
 	void (*changed)(struct port *port, const struct port_config *old);
@@ -45,9 +56,8 @@ struct port_listener {
 	void (*removed)(struct port *port);
 	void (*link)(struct port *port); // came up or went down
 	// For the module that polls ports. check_open() may refuse, too, once the device is open and its queues are
-	// known. settle() is called after added() and changed() of all listeners; if it fails for a new port, the port
-	// is removed again. unused() is called after removed() of all listeners: the port must not be polled any more.
-	// closed(): no worker can see it any more.
+	// known. If settle() fails for a new port, the port is removed again. closed(): no worker can see it any more;
+	// also called for a port that could not be added.
 	int (*check_open)(const struct port *port, const struct port_config *cfg, struct error *err);
 	int (*settle)(struct port *port, struct error *err);
 	void (*unused)(struct port *port);

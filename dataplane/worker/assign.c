@@ -293,13 +293,18 @@ bool worker_set_growing(uint32_t newcomer)
 	return !waits || rcu_wait(GROW_MS); // all workers take the locks before the new one sends
 }
 
+void worker_share_tx(struct port *port)
+{
+	__atomic_store_n(&port->shared_tx, assign_tx_is_shared(port, WORKER_NONE), __ATOMIC_RELAXED);
+}
+
 void worker_spread(struct port *port)
 {
 	const uint8_t *polled_by = spread_config(&port->cfg)->polled_by;
 	struct worker *w;
 	unsigned i;
 
-	__atomic_store_n(&port->shared_tx, assign_tx_is_shared(port, WORKER_NONE), __ATOMIC_RELAXED);
+	worker_share_tx(port);
 	for (i = 0; i < port->n_queues; i++) {
 		w = polled_by[i] && !port->queues[i].host ? worker_get(polled_by[i] - 1u) : NULL;
 		if (w == NULL || w->leaving || !assign_may_poll(w, &port->queues[i]))

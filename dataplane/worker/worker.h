@@ -130,6 +130,7 @@ void worker_poll(void); // finishes changes that wait for workers; called from t
 int worker_assign(struct port_queue *q, struct worker *w, struct error *err);
 // Assigns the port's queues to their configured workers, and unpolled ones to the worker with the fewest queues.
 void worker_spread(struct port *port);
+void worker_share_tx(struct port *port); // sets shared_tx, which workers read before they send
 // Checks that there is a worker that may poll each of its queues.
 int worker_may_spread(const struct port *port, const struct port_config *cfg, struct error *err);
 void worker_forget(struct port *port); // takes the port's queues from all workers

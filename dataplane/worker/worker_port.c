@@ -43,7 +43,7 @@ static int worker_port_settle(struct port *port, struct error *err)
 static struct port_listener worker_port_listener = {
 	.check = worker_port_check,
 	.check_open = worker_may_spread,
-	.added = worker_spread,
+	.added = worker_share_tx,
 	.settle = worker_port_settle,
 	.unused = worker_forget,
 	.closed = spread_port_gone,

@@ -89,6 +89,11 @@ class Daemon:
             raise Refused(f"{' '.join(command[3:-2])}: {done.stderr.strip()}")
         return [json.loads(line) for line in done.stdout.splitlines() if line]
 
+    def export(self):
+        """The node file that makes the daemon as it is."""
+        return subprocess.run([self.cli_path, "--socket", self.socket, "export"], capture_output=True, text=True, check=True,
+                              timeout=60).stdout
+
     def stop(self):
         """Ends it as an operator would; returns its exit code."""
         if self.process.poll() is None:

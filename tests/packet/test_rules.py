@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Security rules decide about new flows, replies pass, and changes reach flows that are there."""
+import threading
 import time
 
 import pytest
@@ -154,6 +155,47 @@ def test_ten_thousand_rules(router, rules, tmp_path):
     denied(router, udp_packet(4, G1, G2, dport=258), "flow_denied_ingress")
     router.cli("rule", "del", name, 257)
     denied(router, packet, "flow_denied_ingress")
+
+
+def test_no_frame_before_the_rules(router, rules, tmp_path):
+    """A guest sends without end to a port that comes with rules and goes, by commands and by a node file."""
+    def export(name):
+        path = tmp_path / name
+        path.write_text(router.daemon.export())
+        return path
+
+    def sent():
+        return int(router.cli("port", "show", "r3")[0]["state"]["counters"].get("tx_packets", 0))
+
+    def flood():
+        while not stop.is_set():
+            router.taps["r1"].send(frame)
+    frame, stop = bytes(from_guest(G1, udp_packet(4, G1, {4: "10.1.0.33"}))), threading.Event()
+    add = ("port", "add", "r3", "tenant", "tap", "--vrf", "ruled", "--gateway", f"{GATEWAY[4]}/24", "--guest-address", "10.1.0.33",
+           "--guest-mac", "02:00:00:00:04:13", "--stateful", "--ingress-rules", rules("r2", "ingress"))
+    without = export("without")
+    router.cli(*add)
+    file = export("with")
+    flooder = threading.Thread(target=flood)
+    flooder.start()
+    try:
+        for _ in range(5):
+            router.cli("port", "del", "r3")
+            router.cli(*add)
+            router.wait_up("r3")
+            assert sent() == 0
+            router.cli("apply", "-f", without)
+            router.cli("apply", "-f", file)
+            router.wait_up("r3")
+            assert sent() == 0
+        router.cli("port", "set", "r3", "--ingress-rules=")
+        deadline = time.monotonic() + 5
+        while sent() == 0:
+            assert time.monotonic() < deadline
+    finally:
+        stop.set()
+        flooder.join()
+        router.cli("port", "del", "r3")
 
 
 def test_logged(router, rules):
