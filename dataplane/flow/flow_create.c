@@ -122,6 +122,14 @@ static void count_hits(const struct flow_answer *a)
 	rules_hit(&a->ingress);
 }
 
+// The port by which the flow began is gone, or in another VRF; another port may have its addresses now.
+static bool flow_create_orphaned(const struct flow *f)
+{
+	const struct port_fwd *p = rcu_read(port_fwds[f->port[0]]);
+
+	return f->port[0] && (p == NULL || p->vrf != f->dir[0].key.zone);
+}
+
 bool flow_decide_again(struct flow *f, unsigned dir, const struct nexthop *via, bool hit)
 {
 	uint16_t gen0 = __atomic_load_n(&flow_zones[f->dir[0].key.zone].gen, __ATOMIC_ACQUIRE);
@@ -134,6 +142,8 @@ bool flow_decide_again(struct flow *f, unsigned dir, const struct nexthop *via, 
 	struct flow_answer a;
 
 	if (f->dir[0].gen != gen0) {
+		if (flow_create_orphaned(f))
+			return false;
 		if (f->dir[0].flags & FLOW_FIXED)
 			q.via = via && dir == 0 ? via : rcu_read(nexthop_table[f->dir[0].nexthop]);
 		flow_decide(&q, &a);

@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -16,6 +17,7 @@
 #include "flow/packet.h"
 #include "flow/quota.h"
 #include "flow/tcp.h"
+#include "policy/rules.h"
 #include "testing/router_fixture.h"
 
 static void stateful(uint16_t port, bool on)
@@ -184,6 +186,42 @@ static void changes_are_seen(void **state)
 	assert_string_equal(create(&there4, RED0), "port_output");
 	assert_ptr_equal(only(), f);
 	assert_string_equal(lookup(&there4, RED0), "port_output");
+}
+
+static uint16_t add_guest(const struct rule_list *egress)
+{
+	struct port_config c = router_config(RED0);
+	struct port *p;
+
+	snprintf(c.name, sizeof(c.name), "guest");
+	c.guests[0].addr = router_addr("10.0.0.50");
+	c.n_guests = 1;
+	rules_config_edit(&c)->lists[RULES_EGRESS] = egress ? egress->id : 0;
+	p = port_add(&c, NULL);
+	assert_non_null(p);
+	flow_changes_take_effect();
+	return p->id;
+}
+
+// A port that replaces another one does not inherit its flows.
+static void a_removed_port_leaves_no_flows(void **state)
+{
+	struct rule_list *deny = rule_list_add("deny", false, NULL);
+	struct packet p = {.src = "10.0.0.50", .dst = "10.0.0.3"},
+		      back = {.src = "10.0.0.3", .dst = "10.0.0.50", .sport = 2000, .dport = 1000};
+	uint16_t port = add_guest(NULL);
+
+	stateful(RED1, true);
+	assert_string_equal(create(&p, port), "port_output");
+	assert_string_equal(create(&back, RED1), "port_output");
+	assert_int_equal(port_del("guest", NULL), 0);
+	port = add_guest(deny);
+	assert_string_equal(lookup(&p, port), "flow4_create");
+	assert_string_equal(create(&p, port), "drop");
+	assert_int_equal(only()->port[0], port);
+	assert_int_equal(port_del("guest", NULL), 0);
+	assert_int_equal(rule_list_del("deny", NULL), 0);
+	stateful(RED1, false);
 }
 
 static void ages(void **state)
@@ -366,6 +404,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(other_headers, begin, end),
 		cmocka_unit_test_setup_teardown(nobody_wants_flows, begin, end),
 		cmocka_unit_test_setup_teardown(changes_are_seen, begin, end),
+		cmocka_unit_test_setup_teardown(a_removed_port_leaves_no_flows, begin, end),
 		cmocka_unit_test_setup_teardown(ages, begin, end),
 		cmocka_unit_test_setup_teardown(seen_in_the_next_second, begin, end),
 		cmocka_unit_test_setup_teardown(the_table_is_full, begin, end),
