@@ -130,7 +130,7 @@ func TestRefusedAndDown(t *testing.T) {
 	p := pair(t)
 	p.Streams[0].Sizes = []uint32{20}
 	if err := g.Configure(t.Context(), p); err == nil ||
-		!strings.Contains(err.Error(), "the generator: streams.sizes") {
+		!strings.Contains(err.Error(), "the generator: stream.sizes '20'") {
 		t.Error(err)
 	}
 	p = pair(t)
