@@ -78,7 +78,7 @@ static int parse_inner(struct layout *l, const uint8_t *header, size_t n, uint32
 	bool six, tcp;
 	uint16_t ip;
 
-	if (inner < RTE_ETHER_HDR_LEN || inner + IP4 + UDP > n)
+	if (inner < RTE_ETHER_HDR_LEN || (size_t)inner + IP4 + UDP > n)
 		return head_refuse(err, "stream.inner_offset", inner, "the offset of an IP header in the header",
 				   "is outside the header");
 	six = header[inner] >> 4 == 6;

@@ -117,6 +117,9 @@ static void headers_refused(void **state)
 	s->inner_offset = 4000000000u;
 	assert_refused("stream.inner_offset", "4000000000", 1);
 	good_plain();
+	s->inner_offset = UINT32_MAX;
+	assert_refused("stream.inner_offset", "4294967295", 1);
+	good_plain();
 	s->header.data[14] = 0x46; // options
 	assert_refused("stream.inner_offset", "14", 1);
 	good_plain();
