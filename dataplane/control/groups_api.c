@@ -14,6 +14,7 @@ static void groups_api_encode(struct api_call *call, const struct address_group 
 
 	out->name = api_strdup(call, g->name);
 	out->rules = g->rules;
+	out->tunnel_ids = g->holders;
 	out->n_prefixes = g->n;
 	out->prefixes = api_alloc(call, (g->n + 1) * sizeof(*out->prefixes));
 	for (i = 0; i < g->n; i++)

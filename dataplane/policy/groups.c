@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Address groups: sets of prefixes that rules name.
 #include "policy/groups.h"
+#include "policy/address_set.h"
 #include "policy/meter.h"
 #include "policy/mirror.h"
 
@@ -100,21 +101,25 @@ struct address_group *address_group_add(const char *name, const struct ip_prefix
 
 int address_group_set(struct address_group *g, const struct ip_prefix *p, size_t n, struct error *err)
 {
-	struct ip_prefix *old = g->prefixes;
-	size_t n_old = g->n;
+	struct address_group old = *g;
+	struct address_set *s = NULL;
 	int ret = groups_copy(p, n, &g->prefixes, &g->n, err);
 
-	if (ret == 0) {
+	if (ret == 0 && g->holders && (s = address_set_make(g)) == NULL)
+		ret = error_set(err, ENOMEM, NULL, NULL, NULL, "no memory for an address group");
+	if (ret == 0)
 		ret = rules_group_changed(g->id, err);
-		if (ret == 0) {
-			free(old);
-			return 0;
-		}
-		free(g->prefixes);
+	if (ret < 0) {
+		free(s);
+		if (g->prefixes != old.prefixes)
+			free(g->prefixes);
+		*g = old;
+		return ret;
 	}
-	g->prefixes = old;
-	g->n = n_old;
-	return ret;
+	if (s)
+		address_set_publish(g, s);
+	free(old.prefixes);
+	return 0;
 }
 
 int address_group_del(const char *name, struct error *err)
@@ -123,9 +128,9 @@ int address_group_del(const char *name, struct error *err)
 
 	if (g == NULL)
 		return -ENOENT;
-	if (g->rules)
-		return error_set(err, EBUSY, "group.name", name, "a group that no rule names", "is in use by %u rules",
-				 g->rules);
+	if (g->rules || g->holders)
+		return error_set(err, EBUSY, "group.name", name, "a group that no rule, label or VNI names",
+				 "is in use by %u rules and %u labels or VNIs", g->rules, g->holders);
 	groups[g->id] = NULL;
 	free(g->prefixes);
 	free(g);
@@ -163,5 +168,7 @@ void groups_fini(void)
 			free(groups[i]->prefixes);
 		free(groups[i]);
 		groups[i] = NULL;
+		free(address_sets[i]);
+		address_sets[i] = NULL;
 	}
 }

@@ -113,14 +113,15 @@ uint64_t rule_hits(uint32_t slot);
 struct address_group {
 	char name[RULE_NAME];
 	uint16_t id;
-	uint32_t rules; // number of rules that name it
+	uint32_t rules;   // number of rules that name it
+	uint32_t holders; // labels and VNIs that accept packets from it (address_set.h)
 	size_t n;
 	struct ip_prefix *prefixes;
 };
 
 struct address_group *address_group_add(const char *name, const struct ip_prefix *p, size_t n, struct error *err);
 int address_group_set(struct address_group *g, const struct ip_prefix *p, size_t n, struct error *err);
-int address_group_del(const char *name, struct error *err); // -EBUSY while a rule names it
+int address_group_del(const char *name, struct error *err); // -EBUSY while something names it
 struct address_group *address_group_get(uint16_t id);       // NULL
 struct address_group *address_group_find_err(const char *name, const char *field, struct error *err);
 struct address_group *address_group_next(const struct address_group *g); // NULL: the first one

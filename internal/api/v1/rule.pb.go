@@ -409,7 +409,8 @@ type AddressGroup struct {
 	Name     string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	Prefixes []string               `protobuf:"bytes,2,rep,name=prefixes,proto3" json:"prefixes,omitempty"`
 	// Read only.
-	Rules         uint32 `protobuf:"varint,20,opt,name=rules,proto3" json:"rules,omitempty"` // rules that name it
+	Rules         uint32 `protobuf:"varint,20,opt,name=rules,proto3" json:"rules,omitempty"`                          // rules that name it
+	TunnelIds     uint32 `protobuf:"varint,21,opt,name=tunnel_ids,json=tunnelIds,proto3" json:"tunnel_ids,omitempty"` // labels and VNIs that name it
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -461,6 +462,13 @@ func (x *AddressGroup) GetPrefixes() []string {
 func (x *AddressGroup) GetRules() uint32 {
 	if x != nil {
 		return x.Rules
+	}
+	return 0
+}
+
+func (x *AddressGroup) GetTunnelIds() uint32 {
+	if x != nil {
+		return x.TunnelIds
 	}
 	return 0
 }
@@ -1318,11 +1326,13 @@ const file_rule_proto_rawDesc = "" +
 	"\x06mirror\x18\x0f \x01(\tB\r\xc2\xf3\x18\tZ\amirrorsR\x06mirror\x12\x1a\n" +
 	"\x04hits\x18\x14 \x01(\x04B\x06\xc2\xf3\x18\x02p\x01R\x04hits\x12'\n" +
 	"\vshadowed_by\x18\x15 \x01(\rB\x06\xc2\xf3\x18\x02p\x01R\n" +
-	"shadowedBy\"u\n" +
+	"shadowedBy\"\x9c\x01\n" +
 	"\fAddressGroup\x12\x1c\n" +
 	"\x04name\x18\x01 \x01(\tB\b\xc2\xf3\x18\x04P\x01`\x01R\x04name\x12)\n" +
 	"\bprefixes\x18\x02 \x03(\tB\r\xc2\xf3\x18\tP\r\x80\x01\x80 \x88\x01\x01R\bprefixes\x12\x1c\n" +
-	"\x05rules\x18\x14 \x01(\rB\x06\xc2\xf3\x18\x02p\x01R\x05rules\"G\n" +
+	"\x05rules\x18\x14 \x01(\rB\x06\xc2\xf3\x18\x02p\x01R\x05rules\x12%\n" +
+	"\n" +
+	"tunnel_ids\x18\x15 \x01(\rB\x06\xc2\xf3\x18\x02p\x01R\ttunnelIds\"G\n" +
 	"\x12RuleListAddRequest\x121\n" +
 	"\x04list\x18\x01 \x01(\v2\x15.corelane.v1.RuleListB\x06\xc2\xf3\x18\x02h\x01R\x04list\"b\n" +
 	"\x12RuleListSetRequest\x124\n" +
