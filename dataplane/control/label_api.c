@@ -9,6 +9,7 @@
 #include "l3/vrf.h"
 #include "label.pb-c.h"
 #include "overlay/overlay.h"
+#include "policy/rules.h"
 #include "vni.pb-c.h"
 
 static int label_api_decode_target(const char *vrf, const char *bridge, uint32_t nexthop, bool uniform, uint32_t *out,
@@ -53,6 +54,19 @@ static const char *bridge_name(uint32_t target)
 	return bridge_get((uint16_t)TARGET_ID(target))->cfg.name;
 }
 
+static int label_api_decode_sources(const char *group, struct address_group **out, struct error *err)
+{
+	*out = *group ? address_group_find_err(group, "sources", err) : NULL;
+	return *group && *out == NULL ? -ENOENT : 0;
+}
+
+static char *label_api_sources(struct api_call *call, uint32_t tunnel_id)
+{
+	const struct address_group *g = tunnel_sources(tunnel_id);
+
+	return api_strdup(call, g ? g->name : "");
+}
+
 #define IS(in, PREFIX, kind) ((in)->target_case == CORELANE__V1__##PREFIX##__TARGET_##kind)
 
 // A macro because the two messages differ only in their C types.
@@ -74,22 +88,36 @@ static const char *bridge_name(uint32_t target)
 		}                                                                      \
 	} while (0)
 
+static void label_api_encode(struct api_call *call, uint32_t label, Corelane__V1__Label *out)
+{
+	out->label = label;
+	out->sources = label_api_sources(call, TUNNEL_ID_LABEL(label));
+	ENCODE_TARGET(call, label_table[label], out, LABEL);
+}
+
+static void vni_api_encode(struct api_call *call, uint32_t vni, Corelane__V1__Vni *out)
+{
+	out->vni = vni;
+	out->sources = label_api_sources(call, TUNNEL_ID_VNI(vni));
+	ENCODE_TARGET(call, vni_target(vni), out, VNI);
+}
+
 static int label_add(struct api_call *call, const void *req, void *resp, struct error *err)
 {
-	const Corelane__V1__Label *in = ((const Corelane__V1__LabelAddRequest *)req)->label;
-	Corelane__V1__Label *out = resp;
-	uint32_t target = 0;
+	const Corelane__V1__LabelAddRequest *add = req;
+	const Corelane__V1__Label *in = add->label;
+	struct tunnel_target t = {.replace = add->replace};
 	int ret;
 
 	ret = label_api_decode_target(IS(in, LABEL, VRF) ? in->vrf : NULL, IS(in, LABEL, BRIDGE) ? in->bridge : NULL,
-				      in->nexthop, in->uniform, &target, err);
+				      in->nexthop, in->uniform, &t.target, err);
 	if (ret == 0)
-		ret = label_set(in->label, target, err);
-	if (ret < 0)
-		return ret;
-	out->label = in->label;
-	ENCODE_TARGET(call, target, out, LABEL);
-	return 0;
+		ret = label_api_decode_sources(in->sources, &t.sources, err);
+	if (ret == 0)
+		ret = label_put(in->label, &t, err);
+	if (ret == 0)
+		label_api_encode(call, in->label, resp);
+	return ret;
 }
 
 static int label_del(struct api_call *call, const void *req, void *resp, struct error *err)
@@ -99,33 +127,31 @@ static int label_del(struct api_call *call, const void *req, void *resp, struct 
 
 static int label_list(struct api_call *call, const void *req, void *cursor, void *item, struct error *err)
 {
-	Corelane__V1__Label *out = item;
 	uint32_t *last = cursor;
 
 	*last = label_next(*last);
 	if (*last >= LABEL_MAX)
 		return *last = LABEL_MAX - 1, 0;
-	out->label = *last;
-	ENCODE_TARGET(call, label_table[*last], out, LABEL);
+	label_api_encode(call, *last, item);
 	return 1;
 }
 
 static int vni_add(struct api_call *call, const void *req, void *resp, struct error *err)
 {
-	const Corelane__V1__Vni *in = ((const Corelane__V1__VniAddRequest *)req)->vni;
-	Corelane__V1__Vni *out = resp;
-	uint32_t target = 0;
+	const Corelane__V1__VniAddRequest *add = req;
+	const Corelane__V1__Vni *in = add->vni;
+	struct tunnel_target t = {.replace = add->replace};
 	int ret;
 
 	ret = label_api_decode_target(IS(in, VNI, VRF) ? in->vrf : NULL, IS(in, VNI, BRIDGE) ? in->bridge : NULL,
-				      in->nexthop, in->uniform, &target, err);
+				      in->nexthop, in->uniform, &t.target, err);
 	if (ret == 0)
-		ret = vni_set(in->vni, target, err);
-	if (ret < 0)
-		return ret;
-	out->vni = in->vni;
-	ENCODE_TARGET(call, target, out, VNI);
-	return 0;
+		ret = label_api_decode_sources(in->sources, &t.sources, err);
+	if (ret == 0)
+		ret = vni_put(in->vni, &t, err);
+	if (ret == 0)
+		vni_api_encode(call, in->vni, resp);
+	return ret;
 }
 
 static int vni_del(struct api_call *call, const void *req, void *resp, struct error *err)
@@ -135,14 +161,12 @@ static int vni_del(struct api_call *call, const void *req, void *resp, struct er
 
 static int vni_list(struct api_call *call, const void *req, void *cursor, void *item, struct error *err)
 {
-	Corelane__V1__Vni *out = item;
 	uint32_t *last = cursor;
 
 	*last = vni_next(*last);
 	if (*last >= VNI_MAX)
 		return *last = VNI_MAX - 1, 0;
-	out->vni = *last;
-	ENCODE_TARGET(call, vni_target(*last), out, VNI);
+	vni_api_encode(call, *last, item);
 	return 1;
 }
 

@@ -9,12 +9,16 @@ DROP_REASON(tunnel_congested, "The underlay marked congestion (ECN) on a packet 
 			      "it; RFC 6040 requires the drop.");
 DROP_REASON(tunnel_udp_checksum, "The tunnel packet's UDP checksum is wrong: the packet was damaged in transit.");
 DROP_REASON(tunnel_nexthop_gone, "The label or VNI stands for a next hop that no longer exists.");
+DROP_REASON(tunnel_source,
+	    "The label or VNI does not accept packets from this outer source. See `corelane label list`, "
+	    "`corelane vni list` and `corelane address-group list`.");
 
 const struct drop_reason *const decap_truncated = &drop_tunnel_truncated;
 const struct drop_reason *const decap_not_ip = &drop_tunnel_not_ip;
 const struct drop_reason *const decap_ecn = &drop_tunnel_congested;
 const struct drop_reason *const decap_udp_checksum = &drop_tunnel_udp_checksum;
 const struct drop_reason *const decap_nexthop = &drop_tunnel_nexthop_gone;
+const struct drop_reason *const decap_source = &drop_tunnel_source;
 
 // RFC 6040, section 4.2: the outgoing ECN field for an inner and an outer one; -1 = drop.
 static int combine_ecn(uint8_t inner, uint8_t outer)
@@ -57,6 +61,15 @@ bool decap_mark(struct rte_mbuf *m, unsigned at)
 		ip[7] = ttl;
 	}
 	return true;
+}
+
+bool decap_flags(struct rte_mbuf *m, uint32_t tunnel_id, uint32_t target)
+{
+	struct pkt_meta *md = meta(m);
+
+	if (target & TARGET_UNIFORM)
+		md->flags |= META_UNIFORM;
+	return !(target & TARGET_SOURCES) || tunnel_source_ok(tunnel_id, RTE_PTR_ADD(m->buf_addr, md->outer));
 }
 
 bool decap_udp_ok(const struct rte_mbuf *m, const struct rte_udp_hdr *udp)

@@ -21,7 +21,7 @@ enum { DECAP_IP4 = 1, DECAP_IP6, DECAP_BRIDGE, DECAP_FLOW4, DECAP_FLOW6 };
 
 // Reasons that several decapsulations share (decap.c).
 extern const struct drop_reason *const decap_truncated,
-	*const decap_not_ip, *const decap_ecn, *const decap_udp_checksum, *const decap_nexthop;
+	*const decap_not_ip, *const decap_ecn, *const decap_udp_checksum, *const decap_nexthop, *const decap_source;
 
 // True if ECN or, in uniform mode, TTL and DSCP of the outer header must be carried over to the inner one.
 static inline bool decap_must_mark(const struct pkt_meta *md)
@@ -33,6 +33,9 @@ static inline bool decap_must_mark(const struct pkt_meta *md)
 // false if the packet must be dropped (decap_ecn).
 bool decap_mark(struct rte_mbuf *m, unsigned at);
 bool decap_udp_ok(const struct rte_mbuf *m, const struct rte_udp_hdr *udp); // verifies a checksum that is not zero
+
+// Applies the target's flags. Returns false if the packet's outer source is not accepted (decap_source).
+bool decap_flags(struct rte_mbuf *m, uint32_t tunnel_id, uint32_t target);
 
 // The VRF of the guest port that a label or VNI stands for; VRF_FABRIC, where no guest is, for all other next hops.
 static inline uint16_t nexthop_vrf(const struct nexthop *nh)
@@ -70,16 +73,16 @@ static inline edge_t decap_frame(struct rte_mbuf *m, const struct pkt_meta *md)
 }
 
 // Passes on the payload at offset `at`: an IP packet for a VRF or next hop, an Ethernet frame for a bridge.
-static inline edge_t decap_to(struct rte_mbuf *m, struct pkt_meta *md, uint32_t target, unsigned at)
+static inline edge_t decap_to(struct rte_mbuf *m, struct pkt_meta *md, uint32_t tunnel_id, uint32_t target, unsigned at)
 {
+	if (unlikely(target & TARGET_FLAGS) && !decap_flags(m, tunnel_id, target))
+		return drop_as(m, decap_source);
 	m->data_off = (uint16_t)(m->data_off + at);
 	m->data_len = (uint16_t)(m->data_len - at);
 	m->pkt_len -= at;
 	md->l3 = 0;
 	md->hash = 0;
 	md->flags |= META_FROM_TUNNEL;
-	if (unlikely(target & TARGET_UNIFORM))
-		md->flags |= META_UNIFORM;
 	switch (TARGET_KIND(target)) {
 	case TARGET_VRF:
 		md->vrf = (uint16_t)TARGET_ID(target);
@@ -108,7 +111,7 @@ static inline edge_t decap_router_frame(struct rte_mbuf *m, struct pkt_meta *md,
 	if (unlikely(eth->ether_type != RTE_BE16(RTE_ETHER_TYPE_IPV4) &&
 		     eth->ether_type != RTE_BE16(RTE_ETHER_TYPE_IPV6)))
 		return drop_as(m, decap_not_ip);
-	return decap_to(m, md, target, at + (unsigned)sizeof(*eth));
+	return decap_to(m, md, TUNNEL_ID_VNI(md->arg), target, at + (unsigned)sizeof(*eth));
 }
 
 // Passes on the frame at offset `at`, whose Ethernet header lies in the first buffer, with the VNI md->arg. unknown,
@@ -122,7 +125,7 @@ static inline edge_t decap_vni_frame(struct rte_mbuf *m, struct pkt_meta *md, un
 	case TARGET_NONE:
 		return drop_as(m, unknown);
 	case TARGET_BRIDGE:
-		return decap_to(m, md, target, at);
+		return decap_to(m, md, TUNNEL_ID_VNI(md->arg), target, at);
 	default:
 		return decap_router_frame(m, md, target, at, wrong_mac);
 	}

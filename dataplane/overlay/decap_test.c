@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "overlay/overlay.h"
+#include "policy/address_set.h"
 #include "testing/router_fixture.h"
 
 // Labels and VNIs.
@@ -190,6 +191,54 @@ static void to_nexthop(void **state)
 		assert_ptr_equal(meta(m)->nexthop, nexthop_table[FREE_ID]);
 		rte_pktmbuf_free(m);
 	}
+}
+
+static void expect_source(unsigned kind, const struct outer *o, const char *shim, bool accepted)
+{
+	struct rte_mbuf *m = frame(kind, o, shim, IP4_INNER);
+
+	if (!accepted) {
+		assert_dropped(kind, m, "tunnel_source");
+		return;
+	}
+	assert_inner(kind, m, "ip4_forward", IP4_INNER);
+	rte_pktmbuf_free(m);
+}
+
+// The frames' sources are 203.0.113.9 and 2001:db8:f::9.
+static void sources(void **state)
+{
+	static const char *const shims[] = {"00190140", "00008847 00190140",
+					    "0800000000019000 02000000aa01 02000000bb01 0800"};
+	struct tunnel_target filtered = {.target = TARGET(TARGET_VRF, RED), .replace = true}, any = filtered;
+	const struct ip_prefix four = {router_addr("203.0.113.8"), 31}, six = {router_addr("2001:db8:f::"), 64},
+			       others[] = {{router_addr("203.0.113.8"), 32}, {router_addr("2001:db8:f::8"), 128}},
+			       both[] = {four, six};
+	struct address_group *g = address_group_add("hosts", others, 2, NULL);
+	unsigned kind;
+
+	filtered.sources = g;
+	assert_int_equal(label_put(TO_PORT, &filtered, NULL), 0);
+	assert_int_equal(vni_put(TO_PORT, &filtered, NULL), 0);
+	for (kind = MPLSOUDP; kind <= VXLAN; kind++) {
+		address_group_set(g, others, 2, NULL);
+		expect_source(kind, &plain4, shims[kind], false);
+		expect_source(kind, &plain6, shims[kind], false);
+		address_group_set(g, &four, 1, NULL);
+		expect_source(kind, &plain4, shims[kind], true);
+		expect_source(kind, &plain6, shims[kind], false);
+		address_group_set(g, both, 2, NULL);
+		expect_source(kind, &plain4, shims[kind], true);
+		expect_source(kind, &plain6, shims[kind], true);
+		address_group_set(g, NULL, 0, NULL);
+		expect_source(kind, &plain4, shims[kind], false);
+	}
+	any.target = TARGET(TARGET_NEXTHOP, FREE_ID);
+	assert_int_equal(label_put(TO_PORT, &any, NULL), 0);
+	assert_int_equal(vni_put(TO_PORT, &any, NULL), 0);
+	assert_int_equal(address_group_del("hosts", NULL), 0);
+	for (kind = MPLSOUDP; kind <= VXLAN; kind++)
+		expect_source(kind, &plain6, shims[kind], true);
 }
 
 static void label_stacks(void **state)
@@ -435,11 +484,11 @@ static void nexthop_goes(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(to_vrf),           cmocka_unit_test(to_bridge),     cmocka_unit_test(to_nexthop),
-		cmocka_unit_test(label_stacks),     cmocka_unit_test(truncated),     cmocka_unit_test(gre_header),
-		cmocka_unit_test(vxlan_header),     cmocka_unit_test(udp_checksums), cmocka_unit_test(ecn),
-		cmocka_unit_test(ecn_keeps_damage), cmocka_unit_test(ecn_of_frames), cmocka_unit_test(uniform),
-		cmocka_unit_test(nexthop_goes),
+		cmocka_unit_test(to_vrf),     cmocka_unit_test(to_bridge),        cmocka_unit_test(to_nexthop),
+		cmocka_unit_test(sources),    cmocka_unit_test(label_stacks),     cmocka_unit_test(truncated),
+		cmocka_unit_test(gre_header), cmocka_unit_test(vxlan_header),     cmocka_unit_test(udp_checksums),
+		cmocka_unit_test(ecn),        cmocka_unit_test(ecn_keeps_damage), cmocka_unit_test(ecn_of_frames),
+		cmocka_unit_test(uniform),    cmocka_unit_test(nexthop_goes),
 	};
 
 	return cmocka_run_group_tests(tests, setup, router_teardown);

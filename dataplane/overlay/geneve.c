@@ -103,7 +103,7 @@ static inline edge_t geneve_payload(struct rte_mbuf *m, struct pkt_meta *md, con
 		return drop(m, geneve_unknown_vni);
 	if (TARGET_KIND(target) == TARGET_BRIDGE || (g->protocol != PROTOCOL_IP4 && g->protocol != PROTOCOL_IP6))
 		return drop(m, geneve_unknown_protocol);
-	return decap_to(m, md, target, at);
+	return decap_to(m, md, TUNNEL_ID_VNI(md->arg), target, at);
 }
 
 // decap_geneve: for this node.

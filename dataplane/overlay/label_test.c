@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "overlay/overlay.h"
+#include "policy/address_set.h"
 #include "testing/router_fixture.h"
 
 #define TO_RED TARGET(TARGET_VRF, RED)
@@ -93,10 +94,41 @@ static void references(void **state)
 	assert_int_equal(nexthop_del(FREE_ID, &err), 0);
 }
 
+// A label holds its address group; replacing it moves the references.
+static void sources(void **state)
+{
+	const struct ip_prefix p = {router_addr("192.0.2.0"), 24};
+	struct address_group *a = address_group_add("a", &p, 1, NULL), *b = address_group_add("b", &p, 1, NULL);
+	struct tunnel_target t = {.target = TO_RED, .sources = a};
+	uint32_t before = vrf_get(RED)->refs;
+	struct error err;
+
+	assert_int_equal(label_put(100, &t, &err), 0);
+	assert_int_equal(vni_put(100, &t, &err), 0);
+	assert_int_equal(label_put(100, &t, &err), -EEXIST);
+	assert_int_equal(label_table[100], TO_RED | TARGET_SOURCES);
+	assert_ptr_equal(tunnel_sources(TUNNEL_ID_LABEL(100)), a);
+	assert_ptr_equal(tunnel_sources(TUNNEL_ID_VNI(100)), a);
+	assert_null(tunnel_sources(TUNNEL_ID_LABEL(101)));
+	assert_int_equal(a->holders, 2);
+	assert_non_null(address_sets[a->id]);
+	assert_int_equal(address_group_del("a", &err), -EBUSY);
+	t = (struct tunnel_target){.target = TARGET(TARGET_VRF, BLUE), .sources = b, .replace = true};
+	assert_int_equal(label_put(100, &t, &err), 0);
+	assert_int_equal(vni_unset(100, &err), 0);
+	assert_int_equal(label_count() + vni_count(), 1);
+	assert_int_equal(vrf_get(RED)->refs, before);
+	assert_int_equal(address_group_del("a", &err), 0);
+	assert_int_equal(label_unset(100, &err), 0);
+	assert_null(address_sets[b->id]);
+	assert_int_equal(address_group_del("b", &err), 0);
+	assert_int_equal(label_count(), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(labels), cmocka_unit_test(vnis),
-					   cmocka_unit_test(references)};
+					   cmocka_unit_test(references), cmocka_unit_test(sources)};
 
 	return cmocka_run_group_tests(tests, router_setup, router_teardown);
 }

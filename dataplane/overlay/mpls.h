@@ -42,5 +42,5 @@ static inline edge_t mpls_decap(struct rte_mbuf *m, struct pkt_meta *md, unsigne
 	md->arg = label;
 	if (unlikely(TARGET_KIND(target) == TARGET_NONE))
 		return drop_as(m, mpls_unknown_label);
-	return decap_to(m, md, target, at + 4);
+	return decap_to(m, md, TUNNEL_ID_LABEL(label), target, at + 4);
 }

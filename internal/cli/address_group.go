@@ -15,6 +15,7 @@ var groupListing = listing[*apiv1.AddressGroup]{
 	columns: []column[*apiv1.AddressGroup]{
 		text("name", (*apiv1.AddressGroup).GetName),
 		number("rules", (*apiv1.AddressGroup).GetRules),
+		number("labels, VNIs", (*apiv1.AddressGroup).GetTunnelIds),
 		text("prefixes", func(g *apiv1.AddressGroup) string {
 			const some = 8
 			list := g.Prefixes[:min(len(g.Prefixes), some)]
@@ -24,7 +25,7 @@ var groupListing = listing[*apiv1.AddressGroup]{
 }
 
 func newAddressGroupCmd(a *app) *cobra.Command {
-	return noun("address-group", "Address groups: sets of prefixes that rules name",
+	return noun("address-group", "Address groups: sets of prefixes that rules, labels and VNIs name",
 		newList(a, "List address groups", "  corelane address-group list", groupListing, groupsNamed(a, "")),
 		newShow(a, "GROUP", "Show an address group", "  corelane address-group show offices", groupNames,
 			func(name string) (fetch[*apiv1.AddressGroup], error) { return groupsNamed(a, name), nil }),
@@ -60,8 +61,8 @@ func newGroupSet(a *app) *cobra.Command {
 			return a.done(call(ctx, a, apiv1.NewAddressGroupsClient, apiv1.AddressGroupsClient.Set,
 				&apiv1.AddressGroupSetRequest{Group: g, Fields: []string{"prefixes"}}))
 		})
-	cmd.Long = "Give an address group exactly these prefixes. All rules that use it change at once; without prefixes " +
-		"they match nothing."
+	cmd.Long = "Give an address group exactly these prefixes. All rules, labels and VNIs that use it change at once; " +
+		"without prefixes rules match nothing, and labels and VNIs accept nothing."
 	cmd.ValidArgsFunction = a.complete(groupNames, fixed())
 	return cmd
 }

@@ -17,11 +17,13 @@ var labelListing = listing[*apiv1.Label]{
 		number("label", (*apiv1.Label).GetLabel),
 		text("target", func(l *apiv1.Label) string { return targetText(l.GetVrf(), l.GetBridge(), l.GetNexthop()) }),
 		text("mode", func(l *apiv1.Label) string { return tunnelMode(l.Uniform) }),
+		text("sources", (*apiv1.Label).GetSources),
 	},
 }
 
 func newLabelCmd(a *app) *cobra.Command {
 	added := &apiv1.Label{}
+	req := &apiv1.LabelAddRequest{Label: added}
 	return noun("label", "Labels: the VRF, bridge or next hop of packets from MPLS tunnels",
 		newList(a, "List labels", "  corelane label list", labelListing, allLabels(a)),
 		newShow(a, "LABEL", "Show a label", "  corelane label show 2001", labelNames,
@@ -30,10 +32,9 @@ func newLabelCmd(a *app) *cobra.Command {
 				return where(allLabels(a), func(l *apiv1.Label) bool { return l.Label == n }), err
 			}),
 		newTargetAdd(a, "label", "Add a label",
-			"  corelane label add 2001 vrf red\n  corelane label add 2002 nexthop 7", added,
+			"  corelane label add 2001 vrf red --sources hosts\n  corelane label add 2002 nexthop 7", added, req,
 			func(ctx context.Context) error {
-				return a.done(call(ctx, a, apiv1.NewLabelsClient, apiv1.LabelsClient.Add,
-					&apiv1.LabelAddRequest{Label: added}))
+				return a.done(call(ctx, a, apiv1.NewLabelsClient, apiv1.LabelsClient.Add, req))
 			}),
 		newDel(a, "LABEL", "Remove labels", "  corelane label del 2001", labelNames,
 			func(ctx context.Context, arg string) error {

@@ -43,8 +43,8 @@ func setTarget(msg proto.Message, kind, name string) error {
 }
 
 // newTargetAdd makes "add NUMBER TARGET NAME", which fills msg: a message whose first field, named arg, is the number,
-// with the fields vrf, bridge, nexthop and uniform.
-func newTargetAdd(a *app, arg, short, example string, msg proto.Message,
+// with the fields vrf, bridge, nexthop, uniform and sources. req is its request, with the field replace.
+func newTargetAdd(a *app, arg, short, example string, msg, req proto.Message,
 	add func(ctx context.Context) error) *cobra.Command {
 	cmd := verb("add "+arg+" TARGET NAME", short, example, func(ctx context.Context, args []string) error {
 		n, err := protoflag.ParseField(arg, args[0], msg, protoreflect.Name(arg))
@@ -59,8 +59,13 @@ func newTargetAdd(a *app, arg, short, example string, msg proto.Message,
 		return add(ctx)
 	})
 	cmd.Long = short + ". TARGET NAME is one of: " + targetKinds + "."
-	a.bind(cmd, msg, []fieldFlag{{flag: "uniform", help: "copy the tunnel's TTL and DSCP into the inner header " +
-		"(uniform mode of RFC 3443; default: pipe mode)"}})
+	a.bind(cmd, msg, []fieldFlag{
+		{flag: "uniform", help: "copy the tunnel's TTL and DSCP into the inner header " +
+			"(uniform mode of RFC 3443; default: pipe mode)"},
+		{flag: "sources", help: "address group of the tunnel ends that packets are accepted from (default: any)",
+			names: groupNames},
+	})
+	a.bind(cmd, req, []fieldFlag{{flag: "replace", help: "replace an existing " + arg}})
 	cmd.ValidArgsFunction = func(c *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
 		name := fixed()
 		if len(args) == 2 {

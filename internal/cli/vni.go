@@ -17,11 +17,13 @@ var vniListing = listing[*apiv1.Vni]{
 		number("vni", (*apiv1.Vni).GetVni),
 		text("target", func(v *apiv1.Vni) string { return targetText(v.GetVrf(), v.GetBridge(), v.GetNexthop()) }),
 		text("mode", func(v *apiv1.Vni) string { return tunnelMode(v.Uniform) }),
+		text("sources", (*apiv1.Vni).GetSources),
 	},
 }
 
 func newVniCmd(a *app) *cobra.Command {
 	added := &apiv1.Vni{}
+	req := &apiv1.VniAddRequest{Vni: added}
 	return noun("vni", "VNIs: the VRF, bridge or next hop of packets from VXLAN and Geneve tunnels",
 		newList(a, "List VNIs", "  corelane vni list", vniListing, allVnis(a)),
 		newShow(a, "VNI", "Show a VNI", "  corelane vni show 5001", vniNames,
@@ -29,9 +31,9 @@ func newVniCmd(a *app) *cobra.Command {
 				n, err := protoflag.ParseField("vni", arg, &apiv1.Vni{}, "vni")
 				return where(allVnis(a), func(v *apiv1.Vni) bool { return v.Vni == n }), err
 			}),
-		newTargetAdd(a, "vni", "Add a VNI", "  corelane vni add 5001 bridge lan\n  corelane vni add 5002 vrf red",
-			added, func(ctx context.Context) error {
-				return a.done(call(ctx, a, apiv1.NewVnisClient, apiv1.VnisClient.Add, &apiv1.VniAddRequest{Vni: added}))
+		newTargetAdd(a, "vni", "Add a VNI", "  corelane vni add 5001 bridge lan\n  corelane vni add 5002 vrf red --sources hosts",
+			added, req, func(ctx context.Context) error {
+				return a.done(call(ctx, a, apiv1.NewVnisClient, apiv1.VnisClient.Add, req))
 			}),
 		newDel(a, "VNI", "Remove VNIs", "  corelane vni del 5001", vniNames,
 			func(ctx context.Context, arg string) error {

@@ -104,8 +104,8 @@ func TestDiffPlans(t *testing.T) {
 				"+ port fab0: role PORT_ROLE_FABRIC, dpdk {devargs: net_null1}, addresses [192.0.2.1/24]\n" +
 				"~ nexthop 1: kind discard {} -> port {port: fab0, address: 192.0.2.9}\n"},
 		{"VRF renamed", "red", "blue",
-			"- route red 10.0.0.0/8\n+ vrf blue\n~ port tap0: vrf red -> blue\n- label 100 (to change it)\n+ label " +
-				"100: vrf blue\n" +
+			"- route red 10.0.0.0/8\n+ vrf blue\n~ port tap0: vrf red -> blue\n~ label 100: target vrf red -> vrf " +
+				"blue\n" +
 				"+ route blue 10.0.0.0/8: nexthop 2\n- vrf red\n"},
 		{"next hop becomes a group", "{id: 2, tunnel: {encap: ENCAP_VXLAN, remote: 192.0.2.2, vni: 7}}",
 			"{id: 2, group: {members: [{nexthop: 1}]}}", "- route red 10.0.0.0/8\n- nexthop 2 (to change its kind)\n" +

@@ -523,7 +523,7 @@ func (m nexthopsModel) List(_ context.Context, _ *apiv1.NexthopListRequest, s ap
 }
 
 func (m labelsModel) Add(_ context.Context, r *apiv1.LabelAddRequest) (*apiv1.Label, error) {
-	return modelAdd(m.model, r.Label, false)
+	return modelAdd(m.model, r.Label, r.Replace)
 }
 func (m labelsModel) Del(_ context.Context, r *apiv1.LabelDelRequest) (*apiv1.Empty, error) {
 	return m.del("labels", fmt.Sprint(r.Label))
@@ -533,7 +533,7 @@ func (m labelsModel) List(_ context.Context, _ *apiv1.LabelListRequest, s apiv1.
 }
 
 func (m vnisModel) Add(_ context.Context, r *apiv1.VniAddRequest) (*apiv1.Vni, error) {
-	return modelAdd(m.model, r.Vni, false)
+	return modelAdd(m.model, r.Vni, r.Replace)
 }
 func (m vnisModel) Del(_ context.Context, r *apiv1.VniDelRequest) (*apiv1.Empty, error) {
 	return m.del("vnis", fmt.Sprint(r.Vni))

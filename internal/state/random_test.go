@@ -319,12 +319,20 @@ func (g *generator) leaves() {
 		case 1:
 			if len(g.s.Bridges) > 0 {
 				b := pick(g, g.s.Bridges).Name
-				g.s.Labels = append(g.s.Labels, &apiv1.Label{Label: 16 + i, Target: &apiv1.Label_Bridge{Bridge: b}})
+				l := &apiv1.Label{Label: 16 + i, Target: &apiv1.Label_Bridge{Bridge: b}}
+				if len(g.s.Groups) > 0 && g.coin() {
+					l.Sources = pick(g, g.s.Groups).Name
+				}
+				g.s.Labels = append(g.s.Labels, l)
 			}
 		case 2:
 			if len(g.s.Nexthops) > 0 {
 				n := pick(g, g.s.Nexthops).Id
-				g.s.Vnis = append(g.s.Vnis, &apiv1.Vni{Vni: 1 + i, Target: &apiv1.Vni_Nexthop{Nexthop: n}})
+				v := &apiv1.Vni{Vni: 1 + i, Target: &apiv1.Vni_Nexthop{Nexthop: n}}
+				if len(g.s.Groups) > 0 && g.coin() {
+					v.Sources = pick(g, g.s.Groups).Name
+				}
+				g.s.Vnis = append(g.s.Vnis, v)
 			}
 		}
 		if ports := g.routable(); len(ports) > 0 && g.coin() {

@@ -335,7 +335,7 @@ func (s mirrors) List(_ context.Context, r *apiv1.MirrorListRequest, out apiv1.M
 type labels struct{ *Server }
 
 func (s labels) Add(_ context.Context, r *apiv1.LabelAddRequest) (*apiv1.Label, error) {
-	return add(s.Server, &s.Labels, "Labels.Add", "label.label", r, r.Label.Label, r.Label, false)
+	return add(s.Server, &s.Labels, "Labels.Add", "label.label", r, r.Label.Label, r.Label, r.Replace)
 }
 func (s labels) Del(_ context.Context, r *apiv1.LabelDelRequest) (*apiv1.Empty, error) {
 	return del(s.Server, &s.Labels, "Labels.Del", "label", r, r.Label)
@@ -362,7 +362,7 @@ func (s nat) List(_ context.Context, r *apiv1.NatListRequest, out apiv1.Nat_List
 type vnis struct{ *Server }
 
 func (s vnis) Add(_ context.Context, r *apiv1.VniAddRequest) (*apiv1.Vni, error) {
-	return add(s.Server, &s.Vnis, "Vnis.Add", "vni.vni", r, r.Vni.Vni, r.Vni, false)
+	return add(s.Server, &s.Vnis, "Vnis.Add", "vni.vni", r, r.Vni.Vni, r.Vni, r.Replace)
 }
 func (s vnis) Del(_ context.Context, r *apiv1.VniDelRequest) (*apiv1.Empty, error) {
 	return del(s.Server, &s.Vnis, "Vnis.Del", "vni", r, r.Vni)

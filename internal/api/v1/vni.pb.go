@@ -31,8 +31,10 @@ type Vni struct {
 	//	*Vni_Vrf
 	//	*Vni_Bridge
 	//	*Vni_Nexthop
-	Target        isVni_Target `protobuf_oneof:"target"`
-	Uniform       bool         `protobuf:"varint,5,opt,name=uniform,proto3" json:"uniform,omitempty"` // RFC 3443: TTL and DSCP of the tunnel are copied to the inner header; default: pipe
+	Target  isVni_Target `protobuf_oneof:"target"`
+	Uniform bool         `protobuf:"varint,5,opt,name=uniform,proto3" json:"uniform,omitempty"` // RFC 3443: TTL and DSCP of the tunnel are copied to the inner header; default: pipe
+	// packets are accepted only from these outer source addresses; default: from any
+	Sources       string `protobuf:"bytes,6,opt,name=sources,proto3" json:"sources,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -115,6 +117,13 @@ func (x *Vni) GetUniform() bool {
 	return false
 }
 
+func (x *Vni) GetSources() string {
+	if x != nil {
+		return x.Sources
+	}
+	return ""
+}
+
 type isVni_Target interface {
 	isVni_Target()
 }
@@ -140,6 +149,7 @@ func (*Vni_Nexthop) isVni_Target() {}
 type VniAddRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Vni           *Vni                   `protobuf:"bytes,1,opt,name=vni,proto3" json:"vni,omitempty"`
+	Replace       bool                   `protobuf:"varint,2,opt,name=replace,proto3" json:"replace,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -179,6 +189,13 @@ func (x *VniAddRequest) GetVni() *Vni {
 		return x.Vni
 	}
 	return nil
+}
+
+func (x *VniAddRequest) GetReplace() bool {
+	if x != nil {
+		return x.Replace
+	}
+	return false
 }
 
 type VniDelRequest struct {
@@ -265,16 +282,18 @@ var File_vni_proto protoreflect.FileDescriptor
 
 const file_vni_proto_rawDesc = "" +
 	"\n" +
-	"\tvni.proto\x12\vcorelane.v1\x1a\fcommon.proto\x1a\roptions.proto\"\xd3\x01\n" +
+	"\tvni.proto\x12\vcorelane.v1\x1a\fcommon.proto\x1a\roptions.proto\"\x83\x02\n" +
 	"\x03Vni\x12\x1f\n" +
 	"\x03vni\x18\x01 \x01(\rB\r\xc2\xf3\x18\t\b\x01\x10\xff\xff\xff\a`\x01R\x03vni\x12 \n" +
 	"\x03vrf\x18\x02 \x01(\tB\f\xc2\xf3\x18\bZ\x04vrfsh\x01H\x00R\x03vrf\x12)\n" +
 	"\x06bridge\x18\x03 \x01(\tB\x0f\xc2\xf3\x18\vZ\abridgesh\x01H\x00R\x06bridge\x122\n" +
 	"\anexthop\x18\x04 \x01(\rB\x16\xc2\xf3\x18\x12\b\x01\x10\xff\xff?Z\bnexthopsh\x01H\x00R\anexthop\x12\x18\n" +
-	"\auniform\x18\x05 \x01(\bR\auniformB\x10\n" +
-	"\x06target\x12\x06\xc2\xf3\x18\x02h\x01\";\n" +
+	"\auniform\x18\x05 \x01(\bR\auniform\x12.\n" +
+	"\asources\x18\x06 \x01(\tB\x14\xc2\xf3\x18\x10Z\x0eaddress_groupsR\asourcesB\x10\n" +
+	"\x06target\x12\x06\xc2\xf3\x18\x02h\x01\"U\n" +
 	"\rVniAddRequest\x12*\n" +
-	"\x03vni\x18\x01 \x01(\v2\x10.corelane.v1.VniB\x06\xc2\xf3\x18\x02h\x01R\x03vni\"!\n" +
+	"\x03vni\x18\x01 \x01(\v2\x10.corelane.v1.VniB\x06\xc2\xf3\x18\x02h\x01R\x03vni\x12\x18\n" +
+	"\areplace\x18\x02 \x01(\bR\areplace\"!\n" +
 	"\rVniDelRequest\x12\x10\n" +
 	"\x03vni\x18\x01 \x01(\rR\x03vni\"\x10\n" +
 	"\x0eVniListRequest2\xab\x01\n" +

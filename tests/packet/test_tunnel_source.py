@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Labels and VNIs that accept packets only from some tunnel ends."""
+import pytest
+from scapy.layers.inet import IP
+from scapy.layers.inet6 import IPv6
+from scapy.layers.l2 import Ether
+
+from daemon import Refused
+from packets import assert_nothing, assert_out, forwarded, from_host, to_guest, udp_packet
+from topology import FAMILIES, HOST, OVERLAYS, RED, T1, vni
+
+FAR = {4: "10.2.0.9", 6: "fd00:2::9"}  # the sender's address inside
+STRANGER = {4: "192.0.2.66", 6: "2001:db8::66"}
+FILTERED = RED + 100
+
+outsides = pytest.mark.parametrize("encap,under", [(e, u) for e in OVERLAYS for u in FAMILIES])
+
+
+@pytest.fixture
+def hosts(network, router):
+    router.cli("address-group", "add", "hosts", f"{HOST[4]}/32", f"{HOST[6]}/128")
+    router.cli("label", "add", FILTERED, "vrf", "red", "--sources", "hosts")
+    router.cli("vni", "add", vni(FILTERED), "vrf", "red", "--sources", "hosts")
+    yield
+    router.cli("label", "del", FILTERED)
+    router.cli("vni", "del", vni(FILTERED))
+    router.cli("address-group", "del", "hosts")
+
+
+def frame(encap, under, packet, source, tag=FILTERED):
+    f = from_host(encap, under, packet, tag=tag)
+    f[IP if under == 4 else IPv6].src = source[under]
+    return Ether(bytes(f))
+
+
+@outsides
+def test_only_the_listed_ends(hosts, router, encap, under):
+    packet = udp_packet(4, FAR, T1)
+    with router.drops(tunnel_source=1):
+        out = router.run("fab0", frame(encap, under, packet, HOST), frame(encap, under, packet, STRANGER))
+    assert_out(out, ("t1", to_guest(T1, forwarded(packet))))
+
+
+@outsides
+def test_without_a_list(network, router, encap, under):
+    packet = udp_packet(4, FAR, T1)
+    with router.drops():
+        out = router.run("fab0", frame(encap, under, packet, STRANGER, tag=RED))
+    assert_out(out, ("t1", to_guest(T1, forwarded(packet))))
+
+
+def test_the_list_changes_at_once(hosts, router):
+    packet = udp_packet(4, FAR, T1)
+    frames = [frame(e, 4, packet, STRANGER) for e in OVERLAYS]
+    router.cli("address-group", "set", "hosts", "192.0.2.64/30")
+    with router.drops():
+        out = router.run("fab0", *frames)
+    assert_out(out, *[("t1", to_guest(T1, forwarded(packet)))] * len(frames))
+    router.cli("address-group", "set", "hosts", f"{HOST[4]}/32", f"{HOST[6]}/128")
+    with router.drops(tunnel_source=len(frames)):
+        assert_nothing(router.run("fab0", *frames))
+
+
+def test_replaced_in_place(hosts, router):
+    packet = udp_packet(4, FAR, T1)
+    router.cli("label", "add", FILTERED, "vrf", "red", "--replace")
+    with router.drops():
+        out = router.run("fab0", frame("mplsoudp", 4, packet, STRANGER))
+    assert_out(out, ("t1", to_guest(T1, forwarded(packet))))
+    router.cli("label", "add", FILTERED, "vrf", "red", "--sources", "hosts", "--replace")
+    with router.drops(tunnel_source=1):
+        assert_nothing(router.run("fab0", frame("mplsoudp", 4, packet, STRANGER)))
+
+
+def test_the_group_is_in_use(hosts, router):
+    with pytest.raises(Refused, match="is in use by 0 rules and 2 labels or VNIs"):
+        router.cli("address-group", "del", "hosts")
+    assert {"label": FILTERED, "vrf": "red", "uniform": False, "sources": "hosts"} in router.cli("label", "list")
