@@ -120,11 +120,13 @@ static inline uint32_t ip4_hash(const struct rte_ipv4_hdr *ip, unsigned avail)
 	return hash_finish(hash_step(hash, tail));
 }
 
+// The flow label is not hashed: a sender may change it in mid-connection, as Linux does after a timeout, and the key of
+// a flow does not have it.
 static inline uint32_t ip6_hash(const struct rte_ipv6_hdr *ip, unsigned avail)
 {
 	const unaligned_uint64_t *q = (const unaligned_uint64_t *)ip->src_addr;
 	uint32_t hash = hash_step(hash_step(0x5ca1ab1e, q[0]), q[1]);
-	uint64_t tail = ip->proto | ((uint64_t)(ip->vtc_flow & rte_cpu_to_be_32(0xfffff)) << 32);
+	uint64_t tail = ip->proto;
 
 	hash = hash_step(hash_step(hash, q[2]), q[3]);
 	if (has_ports(ip->proto) && avail >= sizeof(*ip) + 4)
@@ -161,4 +163,27 @@ static inline uint32_t eth_hash(const struct rte_mbuf *m)
 static inline uint8_t ip_tos(const uint8_t *ip)
 {
 	return (ip[0] >> 4) == 4 ? ip[1] : (uint8_t)(ip[0] << 4 | ip[1] >> 4);
+}
+
+// The offset of the IP header in a frame with up to two VLAN tags; 0 if it carries something else, or if the header
+// does not lie in the first buffer.
+static inline unsigned frame_ip(const struct rte_mbuf *m)
+{
+	const unsigned last = sizeof(struct rte_ether_hdr) + 2 * sizeof(struct rte_vlan_hdr);
+	unsigned at;
+
+	for (at = sizeof(struct rte_ether_hdr); at <= last && m->data_len >= at; at += sizeof(struct rte_vlan_hdr)) {
+		switch (*rte_pktmbuf_mtod_offset(m, const unaligned_uint16_t *, at - 2)) {
+		case RTE_BE16(RTE_ETHER_TYPE_VLAN):
+		case RTE_BE16(RTE_ETHER_TYPE_QINQ):
+			break;
+		case RTE_BE16(RTE_ETHER_TYPE_IPV4):
+			return m->data_len >= at + sizeof(struct rte_ipv4_hdr) ? at : 0;
+		case RTE_BE16(RTE_ETHER_TYPE_IPV6):
+			return m->data_len >= at + sizeof(struct rte_ipv6_hdr) ? at : 0;
+		default:
+			return 0;
+		}
+	}
+	return 0;
 }

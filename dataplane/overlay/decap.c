@@ -72,6 +72,13 @@ bool decap_flags(struct rte_mbuf *m, uint32_t tunnel_id, uint32_t target)
 	return !(target & TARGET_SOURCES) || tunnel_source_ok(tunnel_id, RTE_PTR_ADD(m->buf_addr, md->outer));
 }
 
+bool decap_mark_frame(struct rte_mbuf *m)
+{
+	unsigned at = frame_ip(m);
+
+	return at == 0 || decap_mark(m, at);
+}
+
 bool decap_udp_ok(const struct rte_mbuf *m, const struct rte_udp_hdr *udp)
 {
 	const uint8_t *outer = RTE_PTR_ADD(m->buf_addr, meta((struct rte_mbuf *)(uintptr_t)m)->outer);

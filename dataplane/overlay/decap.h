@@ -32,6 +32,7 @@ static inline bool decap_must_mark(const struct pkt_meta *md)
 // Carries them over to the IP packet at offset `at` (0, or behind an Ethernet header; RFC 6040, RFC 3443). Returns
 // false if the packet must be dropped (decap_ecn).
 bool decap_mark(struct rte_mbuf *m, unsigned at);
+bool decap_mark_frame(struct rte_mbuf *m); // the same for the IP packet in a frame, if it carries one
 bool decap_udp_ok(const struct rte_mbuf *m, const struct rte_udp_hdr *udp); // verifies a checksum that is not zero
 
 // Applies the target's flags. Returns false if the packet's outer source is not accepted (decap_source).
@@ -61,13 +62,7 @@ static inline edge_t decap_ip(struct rte_mbuf *m, struct pkt_meta *md)
 // If the frame carries IP, the encapsulation copied its ECN field to the outer header.
 static inline edge_t decap_frame(struct rte_mbuf *m, const struct pkt_meta *md)
 {
-	const struct rte_ether_hdr *eth = rte_pktmbuf_mtod(m, const struct rte_ether_hdr *);
-	bool v4 = m->data_len >= sizeof(*eth) + sizeof(struct rte_ipv4_hdr) &&
-		  eth->ether_type == RTE_BE16(RTE_ETHER_TYPE_IPV4);
-	bool v6 = m->data_len >= sizeof(*eth) + sizeof(struct rte_ipv6_hdr) &&
-		  eth->ether_type == RTE_BE16(RTE_ETHER_TYPE_IPV6);
-
-	if (unlikely(decap_must_mark(md)) && (v4 || v6) && !decap_mark(m, sizeof(*eth)))
+	if (unlikely(decap_must_mark(md)) && !decap_mark_frame(m))
 		return drop_as(m, decap_ecn);
 	return DECAP_BRIDGE;
 }

@@ -445,6 +445,41 @@ static void ecn_of_frames(void **state)
 	rte_pktmbuf_free(m);
 }
 
+static void ecn_of_tagged_frames(void **state)
+{
+	static const struct {
+		const char *tags;
+		unsigned length;
+	} cases[] = {{"8100 0064 ", 4}, {"88a8 0007 8100 0064 ", 8}};
+	struct outer o = {.tos = 3};
+	char inner[256];
+	struct rte_mbuf *m;
+	unsigned i, at;
+	uint8_t *ip;
+
+	for (i = 0; i < RTE_DIM(cases); i++) {
+		snprintf(inner, sizeof(inner), "020000000022 020000000011 %s0800 %s", cases[i].tags, IP4_INNER);
+		at = 14 + 20 + 16 + 14 + cases[i].length;
+		m = frame(VXLAN, &o, "0800000000012c00", inner);
+		ip = rte_pktmbuf_mtod_offset(m, uint8_t *, at);
+		ip[1] = 2;
+		router_checksum4(m, at);
+		assert_string_equal(decap(VXLAN, m), "bridge_input");
+		assert_int_equal(ip[1], 3);
+		assert_int_equal(router_sum(ip, 20, 0), 0xffff);
+		rte_pktmbuf_free(m);
+		assert_dropped(VXLAN, frame(VXLAN, &o, "0800000000012c00", inner), "tunnel_congested");
+	}
+	// Three tags, and a tag with nothing behind it: not IP.
+	snprintf(inner, sizeof(inner), "020000000022 020000000011 8100 0001 8100 0002 8100 0003 0800 %s", IP4_INNER);
+	m = frame(VXLAN, &o, "0800000000012c00", inner);
+	assert_inner(VXLAN, m, "bridge_input", inner);
+	rte_pktmbuf_free(m);
+	m = frame(VXLAN, &o, "0800000000012c00", "020000000022 020000000011 8100");
+	assert_inner(VXLAN, m, "bridge_input", "020000000022 020000000011 8100");
+	rte_pktmbuf_free(m);
+}
+
 static void uniform(void **state)
 {
 	const struct outer o = {.tos = 0xb8, .ttl = 9};
@@ -484,11 +519,21 @@ static void nexthop_goes(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(to_vrf),     cmocka_unit_test(to_bridge),        cmocka_unit_test(to_nexthop),
-		cmocka_unit_test(sources),    cmocka_unit_test(label_stacks),     cmocka_unit_test(truncated),
-		cmocka_unit_test(gre_header), cmocka_unit_test(vxlan_header),     cmocka_unit_test(udp_checksums),
-		cmocka_unit_test(ecn),        cmocka_unit_test(ecn_keeps_damage), cmocka_unit_test(ecn_of_frames),
-		cmocka_unit_test(uniform),    cmocka_unit_test(nexthop_goes),
+		cmocka_unit_test(to_vrf),
+		cmocka_unit_test(to_bridge),
+		cmocka_unit_test(to_nexthop),
+		cmocka_unit_test(sources),
+		cmocka_unit_test(label_stacks),
+		cmocka_unit_test(truncated),
+		cmocka_unit_test(gre_header),
+		cmocka_unit_test(vxlan_header),
+		cmocka_unit_test(udp_checksums),
+		cmocka_unit_test(ecn),
+		cmocka_unit_test(ecn_keeps_damage),
+		cmocka_unit_test(ecn_of_frames),
+		cmocka_unit_test(ecn_of_tagged_frames),
+		cmocka_unit_test(uniform),
+		cmocka_unit_test(nexthop_goes),
 	};
 
 	return cmocka_run_group_tests(tests, setup, router_teardown);

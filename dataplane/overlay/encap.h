@@ -24,6 +24,22 @@ static inline uint8_t outer_tos(const struct nexthop *nh, uint8_t inner)
 	return nh->fixed_dscp ? (uint8_t)(nh->tos | (inner & 3)) : inner;
 }
 
+// Of what follows a frame's Ethernet header at p: the byte of an IP packet, also behind VLAN tags; 0 for anything else.
+static inline uint8_t frame_tos(const uint8_t *p)
+{
+	unsigned tags;
+
+	for (tags = 0;; tags++, p += sizeof(struct rte_vlan_hdr)) {
+		rte_be16_t type = *(const unaligned_uint16_t *)(p - 2);
+
+		if (likely((type == RTE_BE16(RTE_ETHER_TYPE_IPV4) && (p[0] >> 4) == 4) ||
+			   type == RTE_BE16(RTE_ETHER_TYPE_IPV6)))
+			return ip_tos(p);
+		if (tags == 2 || (type != RTE_BE16(RTE_ETHER_TYPE_VLAN) && type != RTE_BE16(RTE_ETHER_TYPE_QINQ)))
+			return 0;
+	}
+}
+
 static inline uint8_t inner_ttl(const uint8_t *ip)
 {
 	return (ip[0] >> 4) == 4 ? ip[8] : ip[7];
@@ -94,12 +110,10 @@ static __rte_always_inline edge_t encap_one(struct rte_mbuf *m, const struct enc
 	bool frame = md->l3 == 0 && md->bridge != UINT16_MAX; // a bridged frame is the payload as it is
 	const uint8_t *inner = frame ? payload + sizeof(struct rte_ether_hdr) : payload;
 	unsigned hdr_len = nh->hdr_len, len;
-	uint8_t tos = 0, ttl = nh->ttl;
+	uint8_t tos, ttl = nh->ttl;
 	struct rte_udp_hdr *udp;
 
-	if (!frame || ((inner[0] >> 4) == 4 && inner[-2] == 0x08 && inner[-1] == 0) ||
-	    (inner[-2] == 0x86 && inner[-1] == 0xdd))
-		tos = ip_tos(inner);
+	tos = likely(!frame) ? ip_tos(inner) : frame_tos(inner);
 	tos = outer_tos(nh, tos);
 	if (ops->inner_eth && frame) { // the frame has its own Ethernet header
 		end += nh->inner_eth;

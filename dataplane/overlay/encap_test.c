@@ -286,12 +286,42 @@ static void unresolved(void **state)
 	rte_pktmbuf_free(m);
 }
 
+// The DSCP and ECN of an IP packet behind VLAN tags are those of the tunnel.
+static void tags_inside(void **state)
+{
+	static const struct {
+		const char *tags;
+		uint8_t tos;
+	} frames[] = {{"8100 0064 0800 45b9", 0xb9},
+		      {"88a8 0007 8100 0064 0800 45b9", 0xb9},
+		      {"8100 0064 86dd 6b90", 0xb9},
+		      {"8100 0001 8100 0002 8100 0003 0800 45b9", 0},
+		      {"8100 0064 0806 45b9", 0}};
+	struct rte_mbuf *m;
+	char text[256];
+	unsigned i;
+
+	router_tunnel(FREE_ID, "vxlan", REMOTE4, 100);
+	for (i = 0; i < RTE_DIM(frames); i++) {
+		snprintf(text, sizeof(text), "020000000022 020000000011 %s 0000000000000000000000000000000000000000",
+			 frames[i].tags);
+		m = router_hex(text);
+		meta(m)->bridge = LAN;
+		meta(m)->nexthop = nexthop_table[FREE_ID];
+		meta(m)->hash = HASH;
+		assert_string_equal(node_test_one("encap_vxlan4", m), "port_tx");
+		assert_int_equal(rte_pktmbuf_mtod_offset(m, uint8_t *, 14)[1], frames[i].tos);
+		rte_pktmbuf_free(m);
+	}
+	nexthop_del(FREE_ID, NULL);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(all_kinds), cmocka_unit_test(behind_ethernet), cmocka_unit_test(tunnel_options),
-		cmocka_unit_test(uniform),   cmocka_unit_test(udp6_checksum),   cmocka_unit_test(tagged),
-		cmocka_unit_test(entropy),   cmocka_unit_test(unresolved),
+		cmocka_unit_test(all_kinds),   cmocka_unit_test(behind_ethernet), cmocka_unit_test(tunnel_options),
+		cmocka_unit_test(uniform),     cmocka_unit_test(udp6_checksum),   cmocka_unit_test(tagged),
+		cmocka_unit_test(tags_inside), cmocka_unit_test(entropy),         cmocka_unit_test(unresolved),
 	};
 
 	return cmocka_run_group_tests(tests, router_setup, router_teardown);
