@@ -13,8 +13,8 @@ DROP_REASON(
 	flow_denied_ingress,
 	"A rule, or the default, of the receiving port's ingress list denies the flow. See `corelane flow explain`.");
 
-// Equals ip4_hash() and ip6_hash() of the packet, so that packets with and without a flow use the same member of a
-// group.
+// Equals ip4_hash() and ip6_hash() of a whole packet without extension headers, so that packets with and without a flow
+// use the same member of a group.
 uint32_t flow_spread_hash(const struct flow_key *k)
 {
 	uint64_t tail = k->proto, ports = (uint32_t)k->meta;

@@ -13,10 +13,12 @@
 
 #include <cmocka.h>
 
+#include "flow/decide.h"
 #include "flow/flow_private.h"
 #include "flow/packet.h"
 #include "flow/quota.h"
 #include "flow/tcp.h"
+#include "l3/ip_header.h"
 #include "policy/rules.h"
 #include "testing/router_fixture.h"
 
@@ -107,6 +109,32 @@ static struct flow *only(void)
 	}
 	assert_non_null(found);
 	return found;
+}
+
+// A group selects the same member for a packet with a flow as for one without, whatever its flow label is.
+static void flows_and_packets_have_one_hash(void **state)
+{
+	static const uint8_t protocols[] = {IPPROTO_TCP, IPPROTO_UDP, PROTO_SCTP, IPPROTO_ESP};
+	const struct packet *both[] = {&there4, &there6};
+	unsigned i, k;
+
+	for (i = 0; i < 2; i++) {
+		for (k = 0; k < RTE_DIM(protocols); k++) {
+			struct packet p = *both[i];
+			struct flow_packet parsed;
+			struct rte_mbuf *m;
+
+			p.proto = protocols[k];
+			p.payload = 40;
+			m = sent(RED0, &p);
+			if (i)
+				rte_pktmbuf_mtod(m, uint8_t *)[3] = 0x5a; // flow label
+			flow_parse(m, 0, RED, &parsed);
+			if (flow_spread_hash(&parsed.key) != ip_hash(m, 0))
+				fail_msg("IPv%c, protocol %u", i ? 0x36 : 0x34, protocols[k]);
+			rte_pktmbuf_free(m);
+		}
+	}
 }
 
 static void first_packet_and_those_that_follow(void **state)
@@ -399,6 +427,7 @@ static void quota_of_a_port(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(flows_and_packets_have_one_hash),
 		cmocka_unit_test_setup_teardown(first_packet_and_those_that_follow, begin, end),
 		cmocka_unit_test_setup_teardown(a_second_create_finds_the_flow, begin, end),
 		cmocka_unit_test_setup_teardown(other_headers, begin, end),
