@@ -8,19 +8,24 @@
 #define WAYS 4u
 
 struct slot {
-	struct flow_key key; // without ports
+	struct flow_key key; // of a fragment
 	uint32_t id;
 	flow_entry_t entry; // 0: free
 	uint16_t seen;
+	uint8_t proto; // of the flow
 };
 
 static struct slot slots[WORKER_MAX][SETS][WAYS]; // each worker uses its own
 
-static struct flow_key without_ports(const struct flow_key *k)
+// What all fragments of a packet have in common. In IPv6 the protocol does not belong to it (RFC 8200, section 4.5): the
+// first fragment may have more extension headers behind its Fragment header, whose protocol the later ones do not show.
+static struct flow_key fragment_key(const struct flow_key *k)
 {
 	struct flow_key r = *k;
 
 	r.src_port = r.dst_port = 0;
+	if (k->family == 6)
+		r.proto = 0;
 	return r;
 }
 
@@ -37,7 +42,7 @@ static bool fragment_same(const struct slot *s, const struct flow_key *k, uint32
 
 void flow_fragment_add(unsigned worker, const struct flow_packet *p, flow_entry_t e, uint16_t now)
 {
-	struct flow_key k = without_ports(&p->key);
+	struct flow_key k = fragment_key(&p->key);
 	struct slot *set = set_of(worker, &k, p->fragment_id), *oldest = set;
 	unsigned i;
 
@@ -49,25 +54,27 @@ void flow_fragment_add(unsigned worker, const struct flow_packet *p, flow_entry_
 		if ((uint16_t)(now - set[i].seen) > (uint16_t)(now - oldest->seen))
 			oldest = &set[i];
 	}
-	*oldest = (struct slot){k, p->fragment_id, e, now};
+	*oldest = (struct slot){k, p->fragment_id, e, now, p->key.proto};
 }
 
 // The flow may have ended and its memory may hold another flow by now, which the key shows.
-static bool fragment_still(flow_entry_t e, const struct flow_key *k)
+static bool fragment_still(const struct slot *s)
 {
-	struct flow_key is = without_ports(flow_entry_key(e));
+	const struct flow_key *flow = flow_entry_key(s->entry);
+	struct flow_key is = fragment_key(flow);
 
-	return flow_of(e)->state == FLOW_LIVE && flow_key_equal(&is, k, k->family == 6);
+	return __atomic_load_n(&flow_of(s->entry)->state, __ATOMIC_ACQUIRE) == FLOW_LIVE && flow->proto == s->proto &&
+	       flow_key_equal(&is, &s->key, is.family == 6);
 }
 
 flow_entry_t flow_fragment_find(unsigned worker, const struct flow_packet *p, uint16_t now)
 {
-	struct flow_key k = without_ports(&p->key);
+	struct flow_key k = fragment_key(&p->key);
 	struct slot *set = set_of(worker, &k, p->fragment_id);
 	unsigned i;
 
 	for (i = 0; i < WAYS; i++)
 		if (fragment_same(&set[i], &k, p->fragment_id, now))
-			return fragment_still(set[i].entry, &k) ? set[i].entry : 0;
+			return fragment_still(&set[i]) ? set[i].entry : 0;
 	return 0;
 }

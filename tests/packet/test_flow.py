@@ -6,7 +6,7 @@ import time
 
 import pytest
 from scapy.layers.inet import ICMP, IP, TCP, UDP, fragment
-from scapy.layers.inet6 import ICMPv6DestUnreach, ICMPv6EchoReply, ICMPv6EchoRequest, IPv6, IPv6ExtHdrFragment
+from scapy.layers.inet6 import ICMPv6DestUnreach, ICMPv6EchoReply, ICMPv6EchoRequest, IPv6, IPv6ExtHdrDestOpt, IPv6ExtHdrFragment, PadN
 from scapy.packet import Raw
 
 from daemon import Refused
@@ -313,6 +313,18 @@ def test_fragments_follow_their_first(router):
             lost[IPv6ExtHdrFragment].id += 1
         with router.drops(flow_no_first_fragment=1):
             assert_nothing(router.run("g1", from_guest(G1, lost)))
+
+
+def test_fragments_behind_extension_headers(router):
+    """Only the first fragment shows the protocol: the others begin with the middle of the options (RFC 8200, 4.5)."""
+    options = IPv6ExtHdrDestOpt(nh=17, options=[PadN(optdata=bytes(20))])
+    whole = bytes(options / UDP(sport=1234, dport=5678, chksum=1) / Raw(bytes(i & 0xff for i in range(1200))))
+    parts = [IPv6(src=G1[6], dst=G2[6]) / IPv6ExtHdrFragment(nh=60, offset=i // 8, m=i + 400 < len(whole), id=11) / Raw(whole[i:i + 400])
+             for i in range(0, len(whole), 400)]
+    with router.drops():
+        assert_out(router.run("g1", *(from_guest(G1, p) for p in parts)), *(("g2", to_guest(G2, forwarded(p))) for p in parts))
+    assert int(only(router)["forward"]["packets"]) == len(parts)
+    router.cli("flow", "flush", "--all")
 
 
 def test_a_flow_follows_its_route(network, router, tenant):
