@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the seeds of fuzz_tenant, fuzz_fabric, fuzz_mss and fuzz_translate: one valid packet of each kind (make_corpus.py [FOLDER]).
+"""Writes the corpora of fuzz_tenant, fuzz_fabric, fuzz_mss and fuzz_translate: one valid packet of each kind (make_corpus.py [FOLDER]).
 
-The addresses are those of dataplane/testing/router_fixture.h and fuzz_router.c; the bytes in front of a frame are port, what to make right,
+The addresses are those of dataplane/testing/router_fixture.h and fuzz_router.c; the bytes in front of a frame are the port, what to correct,
 and where to split it.
 """
 import ipaddress
@@ -91,7 +91,7 @@ def fabric():
         for kind, packet in encapsulated(label, dict(inner())["ip4"]):
             if label % 5 == len(kind) % 5:
                 yield f"{kind}-{label}", 0, link / outers[4] / packet
-    for label, ttl in ((105, 64), (107, 1)):  # given up without a VRF; the underlay has a host of that address
+    for label, ttl in ((105, 64), (107, 1)):  # the error has no VRF, and the underlay has a host of that address
         for kind, packet in encapsulated(label, IP(src="203.0.113.77", dst="10.0.0.2", ttl=ttl, tos=2) / UDP() / Raw(b"x" * 20)):
             yield f"{kind}-nobody-{label}", 0, link / outers[4] / packet
     yield "checksum", 0, link / outers[6] / UDP(sport=50000, dport=6635) / MPLS(label=100, s=1, ttl=64) / Raw(bytes(dict(inner())["ip4"]))
@@ -110,7 +110,7 @@ def flow_key(proto, src, sport, dst, dport):
 
 
 def translate():
-    """An address and a port behind others, and what comes of it in both directions."""
+    """Packets that are translated to another address and port, in both directions."""
     for ip, icmp, inside, outside, peer in ((IP, ICMP(type=3, code=1), "10.0.0.2", "198.51.100.1", "203.0.113.1"),
                                             (IPv6, ICMPv6DestUnreach(), "fd00::2", "2001:db8:1::1", "2001:db8:2::1")):
         v4 = ip is IP

@@ -15,7 +15,7 @@ def network():
     try:
         yield Network(router)
         router.daemon.check_alive()
-        # All that is still held is what the taps keep for the next frames.
+        # Only the buffers that taps keep ready for the next frames are still in use.
         assert int(router.cli("status")[0]["mbufs_in_use"]) <= TAP_SPARE * len(router.taps)
     except BaseException:
         print(router.daemon.log())

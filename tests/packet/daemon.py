@@ -19,7 +19,7 @@ libc = ctypes.CDLL(None, use_errno=True)
 
 
 class Refused(Exception):
-    """The daemon refused a command; the text is what it said."""
+    """The daemon refused a command; the text is its error."""
 
 
 def checked(result):
@@ -28,7 +28,7 @@ def checked(result):
 
 
 def own_namespace():
-    """Runs in the child: nothing of it outlives this process, whatever happens to it."""
+    """Runs in the child: it gets a network namespace of its own, and is killed when this process ends."""
     checked(libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL))
     checked(libc.unshare(CLONE_NEWNET))
 
@@ -72,7 +72,7 @@ class Daemon:
 
     @contextlib.contextmanager
     def namespace(self):
-        """What this thread opens in here belongs to the daemon's network namespace."""
+        """Sockets and files that this thread opens in the block belong to the daemon's network namespace."""
         with open("/proc/thread-self/ns/net", "rb") as own, open(f"/proc/{self.process.pid}/ns/net", "rb") as its:
             checked(libc.setns(its.fileno(), CLONE_NEWNET))
             try:
@@ -95,7 +95,7 @@ class Daemon:
                               timeout=60).stdout
 
     def stop(self):
-        """Ends it as an operator would; returns its exit code."""
+        """Ends the daemon as an operator would; returns its exit code."""
         if self.process.poll() is None:
             self.process.terminate()
         try:

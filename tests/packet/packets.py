@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Packets as scapy writes them, and comparison with what the router sent."""
+"""Packets made with scapy, and their comparison with those that the router sent."""
 import difflib
 import struct
 
@@ -41,7 +41,7 @@ def to_guest(guest, packet):
 
 
 def forwarded(packet, **changes):
-    """The same IP packet one hop later, checksums built anew."""
+    """The same IP packet one hop later, with new checksums."""
     p = packet.copy()
     if isinstance(p, IP):
         p.ttl -= 1
@@ -55,7 +55,7 @@ def forwarded(packet, **changes):
 
 
 def shim(encap, tag, ttl=64, to_router=ROUTER_MAC, from_router=REMOTE_ROUTER_MAC):
-    """What lies between the outer UDP or GRE header and the inner IP packet."""
+    """The headers between the outer UDP or GRE header and the inner IP packet."""
     if encap == "vxlan":
         return VXLAN(flags="Instance", vni=vni(tag)) / Ether(src=from_router, dst=to_router)
     if encap == "geneve":
@@ -76,7 +76,7 @@ def from_host(encap, under, packet, tag=RED, ttl=64, tos=0, label_ttl=64, **carr
 
 
 def to_host(encap, under, packet, seen, tag=RED, ttl=64, tos=0, label_ttl=64, **carried):
-    """What the router should have sent to that host. The entropy is taken from the frame that was seen."""
+    """The frame that the router should have sent to that host. Its entropy is copied from the frame that was received."""
     got = Ether(seen)
     header = ip(under, FAB0, HOST, ttl=ttl, tos=tos)
     if under == 4:
@@ -94,7 +94,7 @@ def lines(packet):
 
 
 def assert_same(expected, data):
-    """Byte for byte; else says which fields differ."""
+    """Compares byte for byte; an error names the fields that differ."""
     raw = bytes(expected)
     if raw == data:
         return
@@ -109,8 +109,8 @@ def summary_of(out):
 
 
 def assert_out(out, *expected, ordered=True):
-    """Exactly these (port, packet) came out; of one port in this order. IPv4 and IPv6 have nodes of their own and may overtake
-    each other: then ordered=False."""
+    """Asserts that exactly these (port, packet) came out, those of one port in this order. ordered=False: in any order, because
+    IPv4 and IPv6 have separate nodes and may overtake each other."""
     summary = summary_of(out)
     assert len(out) == len(expected), f"came out: {summary}"
     for port in {p for p, _ in expected}:
@@ -136,7 +136,7 @@ def checksum_ok(packet, layer):
 
 
 def cut(frame, n, l3=14, fix=False):
-    """The first n bytes of a frame; `fix` makes the outermost IP header and a UDP header behind it agree with that."""
+    """The first n bytes of a frame; `fix` adapts the lengths in the outermost IP header and in a UDP header behind it."""
     data = bytearray(bytes(frame)[:n])
     four = data[l3 - 2:l3] == b"\x08\x00"
     l4 = l3 + (20 if four else 40)

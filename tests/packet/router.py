@@ -26,8 +26,8 @@ SIOCGIFFLAGS, SIOCSIFFLAGS, IFF_NOARP = 0x8913, 0x8914, 0x80
 ROUTER_MAC = "02:00:00:00:aa:01"
 GATEWAY_MAC = "00:00:5e:00:01:01"
 FENCE = b"corelane packet test fence"
-STATEFUL = os.environ.get("CORELANE_STATEFUL") == "1"  # routed tenant ports keep flows: all else is as without
-ISOLATED = STATEFUL  # and another worker polls all queues, which hands their packets to the one that forwards: order stays
+STATEFUL = os.environ.get("CORELANE_STATEFUL") == "1"  # routed tenant ports keep flows; nothing else differs
+ISOLATED = STATEFUL  # another worker polls all queues and hands the packets, in order, to the one that forwards
 
 
 class Out(NamedTuple):
@@ -45,7 +45,7 @@ class Tap:
 
     def __init__(self, daemon, name, echo):
         self.name = name
-        self.echo = echo  # scapy packet up to IP: from a host that the port knows, to the router
+        self.echo = echo  # scapy packet up to IP, from a known host of the port to the router
         self.fences = 0
         with daemon.namespace():
             self.silence_kernel()
@@ -68,7 +68,7 @@ class Tap:
         self.sock.send(bytes(frame))
 
     def recv(self):
-        """The next frame, None: there is none now. A VLAN tag that the kernel took off is put back."""
+        """Returns the next frame, None if there is none now. A VLAN tag that the kernel removed is put back."""
         try:
             data, extra, _, _ = self.sock.recvmsg(1 << 16, 64)
         except BlockingIOError:
@@ -107,7 +107,7 @@ class Router:
     # --- ports ---
 
     def add_fabric(self, name, *options, address, host, host_mac, mac, vlan=0):
-        """A fabric port with one host on its link, which is known (no ARP)."""
+        """A fabric port with one host on its link, whose MAC is configured (no ARP)."""
         addresses = [address] if isinstance(address, str) else list(address)
         hosts = [host] if isinstance(host, str) else list(host)
         self.cli("port", "add", name, "fabric", "tap", "--address", ",".join(addresses), "--mac", mac, "--vlan", vlan, *options)
@@ -149,7 +149,7 @@ class Router:
         self.cli("port", "del", name)
 
     def settle(self):
-        """Tunnels and groups follow the underlay with the master's next tick: one has passed when it has answered twice."""
+        """Waits for the master's next tick, with which tunnels and groups follow the underlay: it is over after two answers."""
         for _ in range(2):
             self.cli("status")
 
@@ -175,7 +175,7 @@ class Router:
                 return frames, False
 
     def fence(self, port, times=2):
-        """Returns what came out of any port until the router has finished with all frames sent so far on this one."""
+        """Returns the frames that came out of any port until the router has processed all frames sent so far on this one."""
         tap = self.taps[port]
         frames = []
         for _ in range(times):
@@ -188,14 +188,14 @@ class Router:
         return frames
 
     def run(self, port, *frames, fence=None):
-        """Sends frames into a port; returns all that came out, of any port, in order by port."""
+        """Sends frames into a port; returns all frames that came out of any port, in order by port."""
         self.wait(0, lambda fs: False)
         for f in frames:
             self.taps[port].send(f)
         return self.fence(fence or port, 2 if fence in (None, port) else 3)
 
     def expect(self, port, predicate, timeout=1.0):
-        """For what the control plane sends in its own time: the first frame out of this port that fits."""
+        """Waits for a frame that the control plane sends at a time of its own: the first one out of this port that fits."""
         found = []
 
         def look(frames):
@@ -213,7 +213,7 @@ class Router:
 
     @contextlib.contextmanager
     def all_dropped(self, number, reasons):
-        """So many packets are dropped in here, all for these reasons, and each reason happens."""
+        """Asserts that the block drops this number of packets, all for these reasons, and at least one for each reason."""
         before = self.drop_counts()
         yield
         grown = {r: n - before.get(r, 0) for r, n in self.drop_counts().items() if n != before.get(r, 0)}
@@ -222,14 +222,14 @@ class Router:
 
     @contextlib.contextmanager
     def drops(self, **expected):
-        """Exactly these drops are counted in here, and no others."""
+        """Asserts that the block counts exactly these drops."""
         before = self.drop_counts()
         yield
         deadline = time.monotonic() + 2
         while True:
             now = self.drop_counts()
             grown = {r: n - before.get(r, 0) for r, n in now.items() if n != before.get(r, 0)}
-            # The control plane drops in its own time.
+            # Drops of the control plane may come late.
             if grown == expected or time.monotonic() > deadline:
                 break
             time.sleep(0.02)

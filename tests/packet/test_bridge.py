@@ -37,7 +37,7 @@ def lan(network):
 
 @pytest.fixture
 def empty(lan, router):
-    """Nobody is known yet."""
+    """No MAC is known yet."""
     for m in router.cli("mac", "list"):
         router.cli("mac", "del", m["bridge"], m["mac"])
     return lan
@@ -53,7 +53,7 @@ def run(router, port, *frames):
 
 
 def learn(router, port, f, mac):
-    """Sends until the source is learnt there: one that was asked for a moment ago, and deleted since, is asked for after 0.1 s."""
+    """Sends until the source is learnt there: a MAC that was just learnt and deleted is learnt again after 0.1 s only."""
     deadline = time.monotonic() + 3
     while True:
         run(router, port, f)
@@ -65,7 +65,7 @@ def learn(router, port, f, mac):
 
 
 def by_tunnel(out):
-    """What went to the underlay: VXLAN first."""
+    """The frames that went to the underlay, VXLAN first."""
     fabric = [o for o in out if o.port == "fab0"]
     return sorted(fabric, key=lambda o: o.packet.type)
 
@@ -164,7 +164,7 @@ def test_unknown_unicast_policy(empty, router):
 def test_mac_set_by_hand(empty, router):
     router.cli("mac", "add", "lan", B, "port", "l2")
     router.cli("mac", "add", "lan", C, "nexthop", empty["vxlan"])
-    run(router, "l1", frame(B, BROADCAST), frame(C, BROADCAST))  # learns nothing of them
+    run(router, "l1", frame(B, BROADCAST), frame(C, BROADCAST))  # their sources are configured, not learnt
     router.settle()
     f = frame(A, B)
     assert_out(run(router, "l1", f), ("l2", f))
@@ -202,7 +202,7 @@ def test_refused(empty, router):
 
 @pytest.mark.parametrize("encap,under", [("vxlan", 4), ("mplsoudp", 6)])
 def test_truncated(empty, router, encap, under):
-    """Cut within the headers: counted. Cut behind the inner Ethernet header: a frame like any other."""
+    """A frame that is cut within its headers is counted; one that is cut behind the inner Ethernet header is valid."""
     whole = bytes(from_remote(Ether(src=C, dst=A, type=0x88b5) / Raw(b"payload"), encap, under))
     ethernet = len(whole) - 7
     frames = [cut(whole, n, fix=True) for n in range(14, ethernet)]
@@ -251,7 +251,7 @@ def irb(network):
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_routed_to_and_from_a_bridge(network, irb, family):
-    """To the gateway's MAC: routed, also into tunnels; other frames are bridged."""
+    """Frames to the gateway's MAC are routed, also into tunnels; other frames are bridged."""
     packet = udp_packet(family, I1, T1)
     with irb.drops():
         assert_out(irb.run("i1", from_guest(I1, packet)), ("t1", Ether(src=GATEWAY_MAC, dst=T1["mac"]) / forwarded(packet)))
@@ -270,7 +270,7 @@ def test_routed_to_and_from_a_bridge(network, irb, family):
 
 
 def test_arp_on_a_bridge(irb):
-    """The gateway answers for itself; what guests ask each other is flooded."""
+    """The gateway answers for its own addresses; questions of guests to each other are flooded."""
     asked = Ether(src=I1["mac"], dst=BROADCAST) / ARP(op=1, hwsrc=I1["mac"], psrc=I1[4], pdst=IRB_GATEWAY[4])
     back = Ether(src=GATEWAY_MAC, dst=I1["mac"]) / ARP(op=2, hwsrc=GATEWAY_MAC, psrc=IRB_GATEWAY[4], hwdst=I1["mac"], pdst=I1[4])
     assert_out(irb.run("i1", asked), ("i1", back))
@@ -285,7 +285,7 @@ def test_arp_on_a_bridge(irb):
 
 
 def test_a_remote_end_routes_by_the_gateway(irb):
-    """A frame out of a tunnel to the gateway's MAC is routed here; one that claims to be from it is not bridged."""
+    """A frame from a tunnel to the gateway's MAC is routed here; one with the gateway's MAC as its source is dropped."""
     far = {4: "10.5.0.99"}
     packet = udp_packet(4, far, T1)
 
@@ -301,7 +301,7 @@ def test_a_remote_end_routes_by_the_gateway(irb):
 
 
 def test_bridges_are_apart(empty, router, irb):
-    """A MAC that one domain knows is nobody in the other."""
+    """A MAC that is known in one domain is unknown in the other."""
     router.run("i1", Ether(src=I1["mac"], dst=BROADCAST) / ARP(op=1, hwsrc=I1["mac"], psrc=I1[4], pdst=I2[4]))
     router.settle()
     out = run(router, "l1", frame(A, I1["mac"]))
@@ -311,7 +311,7 @@ def test_bridges_are_apart(empty, router, irb):
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_bridged_packet_too_large_for_a_tunnel(irb, family):
-    """The domain has a gateway: it tells the sender, who discovers the path's MTU."""
+    """The domain's gateway sends an ICMP error, so that the sender discovers the path's MTU."""
     nexthop = next(n["id"] for n in irb.cli("nexthop", "list") if n.get("tunnel", {}).get("vni") == 6003)
     irb.cli("mac", "add", "irb", C, "nexthop", nexthop)
     try:

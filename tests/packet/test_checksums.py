@@ -13,7 +13,7 @@ from topology import FAMILIES, GATEWAY, IN_UDP, T1, T2, WITH_VNI
 
 
 def with_sum(packet, wanted):
-    """The IPv4 packet with the identification that makes its header checksum this."""
+    """The IPv4 packet with an identification for which its header checksum is `wanted`."""
     p = packet.copy()
     p.id = 0
     del p.chksum
@@ -37,7 +37,7 @@ def test_ttl_decrement(network, router, ttl):
 
 @pytest.mark.parametrize("outer", [1, 2, 3])
 def test_ecn_from_the_tunnel(network, router, outer):
-    """The inner header is changed and its checksum with it."""
+    """The ECN of the inner header changes, and its checksum with it."""
     base = IP(src="10.2.0.9", dst=T1[4], tos=2) / UDP(chksum=0) / Raw(b"x")
     packets = [with_sum(base, s) for s in EDGES]
     out = router.run("fab0", *(from_host("mplsoudp", 4, p, tos=outer) for p in packets))
@@ -54,7 +54,7 @@ def test_outer_header(network, router):
 
 @pytest.mark.parametrize("encap", IN_UDP)
 def test_udp6_checksum_is_never_zero(network, router, encap):
-    """RFC 8200: what sums up to zero is sent as 0xffff."""
+    """RFC 8200: a checksum of zero is sent as 0xffff."""
     dst = network.tunnel(encap, 6, "--udp6-checksum")
 
     def packet(word):
@@ -72,14 +72,14 @@ def inner_of(p, encap):
 
 
 def answer_of(p, encap):
-    """The inner packet with its addresses exchanged: no sum changes."""
+    """The inner packet with its addresses exchanged, which changes no checksum."""
     inner = IP(bytes(inner_of(p, encap)))
     inner.src, inner.dst = inner.dst, inner.src
     return inner
 
 
 def reversed_way(p, encap):
-    """The router's own frame, sent back by the other end: addresses change places, the outer sum stays."""
+    """The router's own frame, sent back by the other end: the addresses are exchanged, the outer checksum stays."""
     q = p.copy()
     q.src, q.dst = q.dst, q.src
     q[1].src, q[1].dst = q[1].dst, q[1].src
@@ -93,7 +93,7 @@ def reversed_way(p, encap):
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_echo(network, router, family):
-    """The answer's checksum is the question's, corrected; for data that give it every edge."""
+    """The reply's checksum is derived from the request's; the identifiers make it take every edge value."""
     if family == 6:
         there, back = IPv6(src=T1[6], dst=GATEWAY[6]), IPv6(src=GATEWAY[6], dst=T1[6])
         pairs = [(there / ICMPv6EchoRequest(id=i, data=b"x"), back / ICMPv6EchoReply(id=i, data=b"x"))
@@ -106,7 +106,7 @@ def test_echo(network, router, family):
 
 
 def test_mss(network, router):
-    """Sequence numbers that give the TCP checksum every edge."""
+    """The sequence numbers make the TCP checksum take every edge value."""
     router.cli("port", "set", "t1", "--mss-clamp", 1000)
     try:
         for options in ([("MSS", 1460)], [("NOP", None), ("MSS", 1460), ("NOP", None), ("NOP", None), ("NOP", None)]):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From the underlay to a guest: what scapy encapsulates comes out as it went in."""
+"""From the underlay to a guest: a packet that scapy encapsulates comes out unchanged."""
 import pytest
 from scapy.contrib.mpls import MPLS
 from scapy.layers.inet import IP, UDP
@@ -37,7 +37,7 @@ def test_the_tag_chooses_the_vrf(network, router, encap, under):
                ordered=False)
 
 
-# RFC 6040, figure 4: inner and outer ECN to what goes on; None is dropped.
+# RFC 6040, figure 4: inner and outer ECN, and the ECN of the forwarded packet; None: it is dropped.
 NOT_ECT, ECT1, ECT0, CE = range(4)
 ECN = {(NOT_ECT, NOT_ECT): NOT_ECT, (NOT_ECT, ECT0): NOT_ECT, (NOT_ECT, ECT1): NOT_ECT, (NOT_ECT, CE): None,
        (ECT0, NOT_ECT): ECT0, (ECT0, ECT0): ECT0, (ECT0, ECT1): ECT1, (ECT0, CE): CE,
@@ -56,7 +56,7 @@ def test_ecn(network, router, encap, under, inner):
 
 @combinations
 def test_uniform(network, router, encap, under, inner):
-    """RFC 3443: the tunnel's TTL and DSCP go on; the TTL never grows."""
+    """RFC 3443: the inner packet gets the tunnel's TTL and DSCP; its TTL never grows."""
     ttls = [(64, 10), (10, 64), (255, 255), (2, 3)]  # inner, tunnel
     packets = [udp_packet(inner, FAR, T1, ttl=i, tos=0x41) for i, _ in ttls]
     out = router.run("fab0", *(from_host(encap, under, p, tag=RED_UNIFORM, tos=0xb9, ttl=t, label_ttl=t) for p,
@@ -75,7 +75,7 @@ def test_pipe_ignores_the_tunnel_ttl(network, router, inner):
 @pytest.mark.parametrize("encap", IN_UDP)
 @pytest.mark.parametrize("under", FAMILIES)
 def test_udp_checksum(network, router, encap, under):
-    """Zero (RFC 6935 for IPv6) and right ones are taken, wrong ones are not."""
+    """Zero (RFC 6935 for IPv6) and correct checksums are accepted, wrong ones are not."""
     packet = udp_packet(4, FAR, T1)
     good = from_host(encap, under, packet, checksum=None)
     wrong = Ether(bytes(good))
@@ -112,7 +112,7 @@ def test_gre_refused(network, router, under):
 
 
 def stack(encap, under, packet, *labels):
-    """labels: (label, bottom)"""
+    """Each label is a pair (label, bottom of stack)."""
     p = Ether(src=HOST_MAC, dst=FAB0_MAC) / ip(under, HOST, FAB0) / carrier(encap, under)
     for label, bottom in labels:
         p /= MPLS(label=label, s=bottom, ttl=64)
@@ -177,7 +177,7 @@ def test_vxlan_refused(network, router, under):
 
 @outsides
 def test_payload_of_another_version(network, router, encap, under):
-    """The EtherType of a VXLAN frame and the version of its IP header need not agree; nobody is fooled."""
+    """A payload whose IP version is neither 4 nor 6 is dropped, whatever the EtherType of its VXLAN frame says."""
     frame = bytearray(bytes(from_host(encap, under, udp_packet(4, FAR, T1))))
     at = len(frame) - len(bytes(udp_packet(4, FAR, T1)))
     frame[at] = 0x55
@@ -196,7 +196,7 @@ def test_outer_fragments(network, router, encap):
 
 
 def test_label_of_a_next_hop(network, router):
-    """No route is looked up; TTL and header checks are as always."""
+    """No route is looked up; TTL and header are checked as for a routed packet."""
     nexthop = network.new_id()
     router.cli("nexthop", "add", nexthop, "port", "t2", "--mac", "02:00:00:00:77:77")
     router.cli("label", "add", 7001, "nexthop", nexthop)
@@ -227,7 +227,7 @@ def test_label_that_is_gone(network, router):
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_icmp_error_about_a_label_for_a_next_hop(network, router, family):
-    """The guest's VRF carries the error; without a guest's port nobody is told, least of all the underlay."""
+    """The error is routed in the guest's VRF; without a guest's port none is sent, in particular not to the underlay."""
     sender = network.tunnel("mplsoudp", 4)
     nexthop = network.new_id()
     router.cli("nexthop", "add", nexthop, "port", "t2", "--mac", "02:00:00:00:77:78")
@@ -255,7 +255,7 @@ def test_every_udp_port_but_the_tunnels(network, router):
 
 @pytest.mark.parametrize("encap,option", [(e, f"--{e}-port") for e in IN_UDP])
 def test_configured_port(network, router, encap, option):
-    """Contrail's old 51234, beside the standard one: both are taken, the first is sent."""
+    """Contrail's old port 51234 beside the standard one: both are accepted, the first is used for sending."""
     standard = UDP_PORT[encap]
     packet = udp_packet(4, FAR, T1)
     dst = network.tunnel(encap, 4)

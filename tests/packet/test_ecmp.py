@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Many ways: over two fabric ports, and over groups of tunnels. Flows stay where they are when something else fails."""
+"""ECMP over two fabric ports and over groups of tunnels. A flow keeps its path when another path fails."""
 import ipaddress
 import struct
 
@@ -39,7 +39,7 @@ def tunnel(network, encap, under, remote=None, tag=300):
 
 
 def ways(router, dst, family=4, flows=FLOWS):
-    """Sends one packet of each flow; returns the way of each: (port, outer destination). By hand, because scapy takes its time."""
+    """Sends one packet of each flow; returns the path of each: (port, outer destination). Built by hand, because scapy is slow."""
     template = bytes(from_guest(T1, udp_packet(family, T1, dst, payload=bytes(8))))
     udp = 14 + (20 if family == 4 else 40)
     frames = [template[:udp] + struct.pack("!H", 2000 + i) + template[udp + 2:-4] + struct.pack("!I", i) for i in range(flows)]
@@ -69,7 +69,7 @@ def test_two_links(network, router, fabric, encap, under):
 
 
 def test_link_loss(network, router, fabric):
-    """All flows go on over the other link; half of them comes back, and no other moves."""
+    """All flows continue over the other link. Half of them return when the link is back, and no other flow moves."""
     dst = network.route_to(tunnel(network, "mplsoudp", 4))
     before = ways(router, dst)
     router.cli("port", "set", "fab1", "--disabled")
@@ -96,7 +96,7 @@ def test_weights_of_links(network, router, fabric):
 
 
 def test_group_of_tunnels(network, router, fabric):
-    """Weights 1, 2 and 5; a member that loses its route, and one that comes back."""
+    """Weights 1, 2 and 5; a member that loses its route and gets it back."""
     remotes = ["203.0.113.21", "203.0.113.22", "203.0.113.25"]
     via = fabric[4, "members"][0]
     router.cli("route", "add", *(f"{a}/32" for a in remotes), "--vrf", "fabric", "--nexthop", via)
@@ -110,7 +110,7 @@ def test_group_of_tunnels(network, router, fabric):
         for remote, weight in zip(remotes, (1, 2, 5)):
             assert abs(share(way, remote) - weight / 8) < 0.06
     before = ways(router, dst)
-    # 203.0.113.25 has the most: its host route goes, and the prefix's would lead there still
+    # 203.0.113.25 has the most flows. Its host route is replaced; without one the prefix's route would still lead there.
     discard = network.new_id()
     router.cli("nexthop", "add", discard, "discard")
     router.cli("route", "add", "203.0.113.25/32", "--vrf", "fabric", "--nexthop", discard)
@@ -122,7 +122,7 @@ def test_group_of_tunnels(network, router, fabric):
     after = ways(router, dst)
     for remote, weight in zip(remotes, (1, 2, 5)):
         assert abs(share(after, remote) - weight / 8) < 0.06
-    # A new weight moves no more than it must: 2 of 8 to 2 of 4.
+    # A new weight moves no more flows than it must: from 2 of 8 to 2 of 4.
     router.cli("nexthop", "add", group, "group", f"{members[0]}:1", f"{members[1]}:2", f"{members[2]}:1", "--replace")
     changed = ways(router, dst)
     assert abs(share(changed, remotes[1]) - 0.5) < 0.08
@@ -142,7 +142,7 @@ def test_group_without_a_way(network, router, fabric):
 
 
 def test_group_of_guests(network, router):
-    """Anycast among local guests: by flow, too."""
+    """Anycast among local guests is distributed by flow, too."""
     t2, b = network.new_id(), network.new_id()
     router.cli("nexthop", "add", t2, "port", "t2", "--mac", "02:00:00:00:01:12")
     router.cli("nexthop", "add", b, "port", "b1", "--mac", "02:00:00:00:02:11")

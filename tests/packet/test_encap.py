@@ -60,20 +60,20 @@ def test_uniform_mode_copies_the_ttl(network, router, encap, under, inner):
 @pytest.mark.parametrize("under", FAMILIES)
 @pytest.mark.parametrize("inner", FAMILIES)
 def test_entropy(network, router, encap, under, inner):
-    """RFC 7510, RFC 7348: the source port is of the dynamic range, the same for all packets of a flow, another for other flows."""
+    """RFC 7510, RFC 7348: the source port is in the dynamic range, equal for all packets of a flow, and differs between flows."""
     dst = network.tunnel(encap, under)
     flows = [udp_packet(inner, T1, dst, sport=1000 + i) for i in range(32)]
     out = router.run("t1", *(from_guest(T1, p) for p in flows + flows))
     assert len(out) == 64
     ports = [Ether(o.data)[UDP].sport for o in out]
     assert all(49152 <= p <= 65535 for p in ports)
-    # New flows may be overtaken by known ones: the order of different flows does not count.
+    # Packets of known flows may overtake those of new ones, so the order between flows is not compared.
     assert all(ports.count(p) % 2 == 0 for p in ports) and len(set(ports)) > 28
 
 
 @pytest.mark.parametrize("encap", OVERLAYS)
 def test_flow_label_is_entropy_too(network, router, encap):
-    """RFC 6438"""
+    """RFC 6438: the flow label is the entropy."""
     dst = network.tunnel(encap, 6)
     flows = [udp_packet(4, T1, dst, sport=1000 + i) for i in range(32)]
     out = router.run("t1", *(from_guest(T1, p) for p in flows + flows))
@@ -104,7 +104,7 @@ def test_gre_key(network, router, under, inner, key):
 
 @outsides
 def test_local_address_is_the_source(network, router, encap, under):
-    """A source that is given need not be one of the port's."""
+    """A configured source need not be an address of the port."""
     local = {4: "192.0.2.77", 6: "2001:db8::77"}[under]
     dst = network.tunnel(encap, under, "--local", local)
     packet = udp_packet(4, T1, dst)
@@ -116,7 +116,7 @@ def test_local_address_is_the_source(network, router, encap, under):
 
 
 def test_unknown_remote(network, router):
-    """A tunnel whose remote has no route leads nowhere, until it has one."""
+    """A tunnel whose remote has no route drops its packets with an ICMP error."""
     nexthop = network.new_id()
     router.cli("nexthop", "add", nexthop, "tunnel", "--encap", "mplsoudp", "--remote", "198.18.5.5", "--label", 99)
     dst = network.route_to(nexthop)
@@ -130,7 +130,7 @@ def test_unknown_remote(network, router):
 
 @combinations
 def test_any_payload_goes_through(network, router, encap, under, inner):
-    """What lies behind the inner IP header is the tenant's, also when it makes no sense."""
+    """Bytes behind the inner IP header are not checked: they belong to the tenant."""
     packet = udp_packet(inner, T1, network.tunnel(encap, under), payload=b"")
     packet[UDP].len, packet[UDP].chksum = 3, 1
     out = router.run("t1", from_guest(T1, packet))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Flows of stateful ports: sessions of two directions, their ages, quotas and states; changes reach flows that are there."""
+"""Flows of stateful ports: sessions of two directions, their ages, quotas and states; changes reach existing flows."""
 import signal
 import subprocess
 import time
@@ -21,7 +21,7 @@ AGES = {"flow-udp": 30, "flow-udp-answered": 180, "flow-tcp-half-open": 30, "flo
 
 @pytest.fixture(scope="module")
 def tenant(network):
-    """A tenant of its own with two guests whose ports keep flows, and a remote one behind an MPLSoUDP tunnel."""
+    """A tenant with two guests whose ports keep flows, and a remote guest behind an MPLSoUDP tunnel."""
     r = network.router
     r.cli("vrf", "add", "flows")
     for name, g in (("g1", G1), ("g2", G2)):
@@ -81,7 +81,7 @@ def test_through_a_tunnel(router, tenant, family):
     f = only(router)
     assert (f["in_port"], f["out_port"], f["state"]) == ("g1", "", "FLOW_STATE_ESTABLISHED")
     assert f["forward"]["nexthop"] == tenant["id"]
-    # The other way round: begun outside.
+    # A flow that begins outside.
     begun = udp_packet(family, tenant, G2, sport=7, dport=8)
     assert_out(router.run("fab0", from_host("mplsoudp", 4, begun, tag=LABEL)), ("g2", to_guest(G2, forwarded(begun))))
     f = only(router, "--port", "g2")
@@ -106,7 +106,7 @@ def test_an_icmp_error_belongs_to_the_flow_that_it_is_about(router, family):
     error = ip(family, G2, G1) / (ICMP(type=3, code=3) / Raw(quoted[:28]) if family == 4 else ICMPv6DestUnreach(code=4) / Raw(quoted))
     error = error.__class__(bytes(error))
     assert_out(router.run("g2", from_guest(G2, error)), ("g1", to_guest(G1, forwarded(error))))
-    assert int(only(router)["reverse"].get("packets", 0)) == 0  # it does not answer for the guest, nor refresh the flow
+    assert int(only(router)["reverse"].get("packets", 0)) == 0  # it neither counts as an answer nor refreshes the flow
 
 
 def icmp_error(family, src, dst, quoted):
@@ -116,7 +116,7 @@ def icmp_error(family, src, dst, quoted):
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_an_icmp_error_to_another_host_is_not_the_flows(router, tenant, family):
-    """Rules that let a guest answer one host do not let it send errors, with any contents, to another one."""
+    """A guest whose rules allow one destination cannot send ICMP errors to another one."""
     router.cli("rule-list", "add", "only-g1", "--default-action", "deny")
     router.cli("rule", "add", "only-g1", 10, "allow", "--destination", f"{G1[family]}/{32 if family == 4 else 128}")
     there = udp_packet(family, G1, G2)
@@ -135,7 +135,7 @@ def test_an_icmp_error_to_another_host_is_not_the_flows(router, tenant, family):
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_an_icmp_error_about_the_flow_of_others_is_not_theirs(router, tenant, family):
-    """A guest whose rules deny everything quotes a flow between two others, to the one that is its accomplice."""
+    """A guest whose rules deny everything cannot reach an accomplice by an error that quotes the accomplice's flow with G1."""
     there = udp_packet(family, tenant, G1)  # the accomplice, behind the tunnel, and G1
     assert_out(router.run("fab0", from_host("mplsoudp", 4, there, tag=LABEL)), ("g1", to_guest(G1, forwarded(there))))
     router.cli("rule-list", "add", "nothing", "--default-action", "deny")
@@ -186,7 +186,7 @@ def test_tcp_states(router):
     assert back("A") == "CLOSING"
     assert back("FA") == "CLOSED"
     assert there("A") == "CLOSED"
-    assert there("S") == "NEW"  # the ports are used again
+    assert there("S") == "NEW"  # a new connection with the same ports
     assert back("RA") == "CLOSED"
 
 
@@ -215,12 +215,12 @@ def test_flows_end(router, setting, packet):
     only(router)
     assert gone(router, 6)
     assert int(router.cli("port", "show", "g1")[0]["state"].get("flows", 0)) == 0
-    assert len(router.run("g1", from_guest(G1, packet))) == 1  # and begin anew
+    assert len(router.run("g1", from_guest(G1, packet))) == 1  # and a packet begins a new one
     only(router)
 
 
 def test_flows_of_a_worker_that_goes(router):
-    """Another one ends them, and nothing of their memory is lost."""
+    """Another worker ends the flows of a removed one, and frees all of their memory."""
     workers = router.cli("worker", "list")
     cpu, old = workers[0]["cpu"], workers[0].get("id", 0)
     packets = [from_guest(G1, udp_packet(4, G1, G2, sport=4000 + i)) for i in range(100)]
@@ -258,11 +258,11 @@ def test_limit_of_flows(router):
         packets = [from_guest(G1, udp_packet(4, G1, G2, sport=2000 + i)) for i in range(5)]
         with router.drops(flow_quota_count=2):
             assert len(router.run("g1", *packets)) == 3
-        with router.drops(flow_quota_count=2):  # refused again; those that are there pass
+        with router.drops(flow_quota_count=2):  # the same two are refused; existing flows pass
             assert len(router.run("g1", *packets)) == 3
         state = router.cli("port", "show", "g1")[0]["state"]
         assert state["flows"] == 3 and int(state["flows_refused"]) >= 2
-        assert len(router.run("g2", from_guest(G2, udp_packet(4, G2, G1, sport=99)))) == 1  # another's is not its business
+        assert len(router.run("g2", from_guest(G2, udp_packet(4, G2, G1, sport=99)))) == 1  # the limit does not concern flows of another port
     finally:
         router.cli("port", "set", "g1", "--flow-limit", 0)
 
@@ -283,7 +283,7 @@ def test_limits_need_flows(router, field):
 
 
 def test_rate_of_new_flows(router):
-    router.cli("port", "set", "g1", "--flow-rate", 16)  # one in each sixteenth of a second
+    router.cli("port", "set", "g1", "--flow-rate", 16)  # one per sixteenth of a second
     try:
         before = router.drop_counts().get("flow_quota_rate", 0)
         out = router.run("g1", *(from_guest(G1, udp_packet(4, G1, G2, sport=3000 + i)) for i in range(50)))
@@ -344,7 +344,7 @@ def test_a_flow_follows_its_route(network, router, tenant):
 
 
 def test_a_port_becomes_stateless(router):
-    """Stateful ports may become stateless, and the other way."""
+    """A stateful port may become stateless, and a stateless one stateful."""
     packet = from_guest(G1, udp_packet(4, G1, G2))
     router.run("g1", packet)
     only(router)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Geneve (RFC 8926) has and other overlays have not: options, other payloads than Ethernet, packets for the control plane."""
+"""What only Geneve (RFC 8926) has: options, other payloads than Ethernet, packets for the control plane."""
 import pytest
 from scapy.contrib.geneve import GENEVE
 from scapy.layers.inet import UDP
@@ -19,12 +19,12 @@ unders = pytest.mark.parametrize("under", FAMILIES)
 
 
 def option(kind=1, words=1):
-    """class 0x0102, as OVN's"""
+    """An option of class 0x0102, which OVN uses."""
     return bytes((1, 2, kind, words)) + bytes(range(4 * words))
 
 
 def geneve(under, payload, options=b"", **fields):
-    """`options` may be malformed: scapy would correct them."""
+    """A frame whose `options` may be malformed; scapy would correct them."""
     fields.setdefault("vni", vni(RED))
     fields.setdefault("proto", 0x6558)
     header = bytes(GENEVE(optionlen=len(options) // 4, **fields))
@@ -47,7 +47,7 @@ def test_options_are_skipped(network, router, under, inner):
 
 @unders
 def test_critical_options(network, router, under):
-    """This node knows none: RFC 8926 has such packets dropped."""
+    """This node knows no critical option, and RFC 8926 demands that such packets are dropped."""
     frame = routed(udp_packet(4, FAR, T1))
     with router.drops(geneve_critical_option=3):
         assert_nothing(router.run("fab0", geneve(under, frame, option(0x81)), geneve(under, frame, option() + option(0xff, 2), critical=1),
@@ -65,7 +65,7 @@ def test_options_that_do_not_add_up(network, router, under):
 
 
 def cut_off(under):
-    """A header that announces more options than the datagram has bytes."""
+    """The header announces more bytes of options than the datagram has."""
     header = bytes(GENEVE(vni=vni(RED), proto=0x6558, optionlen=63))
     return Ether(src=HOST_MAC, dst=FAB0_MAC) / ip(under, HOST, FAB0) / carrier("geneve", under) / Raw(header + option() * 4)
 
@@ -112,7 +112,7 @@ def bridge(network):
 
 
 def test_bridge(network, bridge):
-    """Frames as they are, both ways; those of IP only are refused."""
+    """Ethernet frames pass unchanged in both directions; IP without an Ethernet header is dropped."""
     out = Ether(src=INSIDE, dst=OUTSIDE) / udp_packet(4, "198.18.0.1", "198.18.0.2")
     back = Ether(src=OUTSIDE, dst=INSIDE) / udp_packet(4, "198.18.0.2", "198.18.0.1")
     sent = [o for o in bridge.run("g1", out) if o.port == "fab0"]

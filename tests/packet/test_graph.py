@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The picture of a packet's way, docs/packet-path.*, is made from the graph of a running corelaned and is current.
+"""docs/packet-path.* is drawn from the graph of a running corelaned, and is current.
 
 `make graph` makes it anew; it runs this file as a program.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The host's own traffic: a host port on a fabric port. The kernel's side of it is a socket here."""
+"""The host's own traffic: a host port on a fabric port. A socket stands for the kernel's side."""
 import contextlib
 import json
 import os
@@ -54,7 +54,7 @@ class Link:
         return Ether(src=self.mac, dst=dst or self.peer_mac) / packet
 
     def tag(self, frame):
-        """The frame as the wire has it."""
+        """The frame as it is on the wire."""
         raw = bytes(frame)
         return Ether(raw[:12] + struct.pack("!HH", 0x8100, self.vlan) + raw[12:]) if self.vlan else frame
 
@@ -75,7 +75,7 @@ def link(network, request):
 
 
 def for_the_kernel(link, f):
-    """Packets that are no tunnel's, to the router's own address and to one that only the kernel has."""
+    """Packets outside tunnels, to the router's own address and to one that only the kernel has."""
     echo = ICMP(id=1) if f == 4 else ICMPv6EchoRequest(id=1)
     packets = []
     for dst in (link.own, link.kernel):
@@ -166,14 +166,14 @@ def test_arp_is_shared(link):
     mac, who = "02:00:00:00:aa:70", link.peer[4][:-1] + "70"
     own = Ether(src=mac, dst=BROADCAST) / ARP(hwsrc=mac, psrc=who, pdst=link.own[4])
     other = Ether(src=mac, dst=BROADCAST) / ARP(hwsrc=mac, psrc=who, pdst=link.kernel[4])
-    # The router's own address: it answers, the kernel hears nothing.
+    # The router answers for its own address, and the kernel does not see the request.
     link.router.taps[link.fabric].send(link.tag(own))
     answer = Ether(src=link.mac, dst=mac) / ARP(op=2, hwsrc=link.mac, psrc=link.own[4], hwdst=mac, pdst=who)
     assert_same(link.tag(answer), bytes(link.router.expect(link.fabric, lambda p: ARP in p, 5)))
     assert_nothing(link.run(link.fabric))
-    # The kernel's: it is asked, and the router says nothing.
+    # A request for the kernel's address goes to the kernel; the router does not answer.
     assert_out(link.run(link.fabric, link.tag(other)), (link.host, other))
-    # A reply that the kernel waits for; the router learns from it, too.
+    # A reply goes to the kernel, and the router learns from it, too.
     reply = Ether(src="02:00:00:00:aa:71", dst=link.mac) / ARP(op=2, hwsrc="02:00:00:00:aa:71", psrc=who, hwdst=link.mac, pdst=link.own[4])
     assert_out(link.run(link.fabric, link.tag(reply)), (link.host, reply))
     link.router.settle()
@@ -248,7 +248,7 @@ def test_the_fabric_port_stays(link):
         link.router.cli("port", "del", link.fabric)
 
 
-# --- A worker of its own. ---
+# --- The host-path worker. ---
 
 @pytest.fixture
 def host_worker(link):
@@ -263,7 +263,7 @@ def polls(link, port):
 
 
 def exchange(link, n=40, timeout=10.0):
-    """So many packets of each family to the kernel and as many to a tunnel, mixed; all arrive, each family in order."""
+    """Sends n packets of each family to the kernel, mixed with packets to a tunnel; all arrive, each family in order."""
     r = link.router
     r.wait(0, lambda fs: False)
     inner = udp_packet(4, FAR, T1)
@@ -308,7 +308,7 @@ def test_steered_in_software(link, host_worker):
         with r.drops():
             exchange(link)
         assert [int(s["state"]["packets"]) for s in link.steers()] == [40, 40]
-        # What is not steered goes by a forwarding worker, ARP for the kernel at once.
+        # The kernel also gets packets that are not steered, by a forwarding worker, and ARP directly.
         other = link.incoming(udp_packet(4, link.peer, link.kernel, dport=53))
         arp = Ether(src=link.peer_mac, dst=BROADCAST) / ARP(hwsrc=link.peer_mac, psrc=link.peer[4], pdst=link.kernel[4])
         for frame in (other, arp):
@@ -342,7 +342,7 @@ def test_the_worker_goes_and_comes(link):
 
 
 def test_switching_under_traffic(link):
-    """Numbered packets while steering and the worker come and go: none is lost, none overtakes another."""
+    """No packet is lost or reordered while steering and the worker are added and removed."""
     r = link.router
     r.wait(0, lambda fs: False)
     stop, sent = threading.Event(), 0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A guest describes frames that are far too long, while another sends as it should: the daemon lives and says what it dropped."""
+"""One guest describes frames that are far too long while another one sends valid frames: the daemon drops and counts the long ones."""
 import time
 
 import pytest
@@ -46,7 +46,7 @@ def both_send(guests, seconds):
 
 @pytest.mark.parametrize("described", [14 + 105556, 64 * MIB], ids=["beyond 16 bits", "64 MiB"])
 def test_frames_of_any_length(daemon, described):
-    """Each frame of the one is counted as too long, each of the other arrives."""
+    """Each frame of the first guest is counted as too long; each frame of the second arrives."""
     bad = Guest(add(daemon, "vm1", "red"), FRAME, described, described + HEADER_ROOM)
     good = Guest(add(daemon, "vm2", "blue"), SMALL)
     both_send([good], 1)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the router itself says: echo answers of the gateway and ICMP errors, each byte for byte."""
+"""ICMP that the router sends: echo replies of the gateway, and errors, compared byte for byte."""
 import time
 
 import pytest
@@ -18,7 +18,7 @@ TYPES6 = {NO_ROUTE: 0, HOST: 3, PROHIBITED: 1, PORT: 4}
 
 
 def error(about, what, dst=None):
-    """RFC 1812 4.3.2.3: as much of the packet as fits into 576 bytes; RFC 4443: into 1280."""
+    """An error quotes as much of the packet as fits into 576 bytes (RFC 1812 4.3.2.3), or 1280 (RFC 4443)."""
     if isinstance(about, IP):
         kind, code = TYPES4[what]
         header = IP(src=GATEWAY[4], dst=dst or about.src, ttl=64, id=0, tos=0xc0)
@@ -49,7 +49,7 @@ def test_echo_with_options(network, router):
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_echo_through_a_tunnel(network, router, family):
-    """The gateway is there for the tenant's other hosts too."""
+    """The gateway also answers the tenant's hosts on other nodes."""
     sender = network.tunnel("mplsoudp", 4)
     if family == 4:
         request, answer = IP(src=sender[4], dst=GATEWAY[4]) / ICMP(id=1), IP(src=GATEWAY[4], dst=sender[4]) / ICMP(type=0, id=1)
@@ -61,7 +61,7 @@ def test_echo_through_a_tunnel(network, router, family):
 
 
 def test_no_echo(network, router):
-    """Switched off, broken, in fragments, or not asked for."""
+    """There is no reply if echo is disabled, or if the packet is broken, a fragment or another message."""
     echo4, echo6 = IP(src=T1[4], dst=GATEWAY[4]) / ICMP(), IPv6(src=T1[6], dst=GATEWAY[6]) / ICMPv6EchoRequest()
     wrong4, wrong6 = echo4.copy(), echo6.copy()
     wrong4[ICMP].chksum, wrong6[ICMPv6EchoRequest].cksum = 1, 1
@@ -162,13 +162,13 @@ SILENT = {
 
 @pytest.mark.parametrize("kind", SILENT)
 def test_no_error_about(network, router, kind):
-    """RFC 1812 4.3.2.7, RFC 4443 2.4 (e)."""
+    """No errors are sent about these: RFC 1812 4.3.2.7, RFC 4443 2.4 (e)."""
     with router.drops(ip_no_route=len(SILENT[kind])):
         assert_nothing(router.run("t1", *(from_guest(T1, p) for p in SILENT[kind])))
 
 
 def test_errors_about_these(network, router):
-    """Echo and its answer, and first fragments, are no errors. RFC 4443 does not exempt later ones."""
+    """Errors are sent about echo, its reply, and first fragments; and for IPv6 about later fragments (RFC 4443)."""
     packets = [IP(src=T1[4], dst=NOWHERE[4]) / ICMP(type=t) for t in (0, 8, 13, 14)]
     packets += [IPv6(src=T1[6], dst=NOWHERE[6]) / ICMPv6EchoRequest(), IPv6(src=T1[6], dst=NOWHERE[6]) / ICMPv6EchoReply()]
     packets += [IP(src=T1[4], dst=NOWHERE[4], flags="MF", id=1) / UDP() / Raw(PAYLOAD),
@@ -185,11 +185,11 @@ def test_errors_about_these(network, router):
 
 @pytest.mark.parametrize("rate", [0, 5])
 def test_rate_limit(network, router, rate):
-    """Errors per second; the drops are counted all the same."""
+    """Errors per second are limited; drops without an error are counted, too."""
     router.cli("settings", "set", "--icmp-errors", rate)
     try:
         frames = [from_guest(T1, udp_packet(4, T1, NOWHERE)) for _ in range(60)]
-        time.sleep(0.5)  # the allowance grows from nothing
+        time.sleep(0.5)  # the bucket starts empty
         with router.drops(ip_no_route=60):
             out = router.run("t1", *frames)
         assert len(out) == 0 if rate == 0 else 1 <= len(out) <= 15
@@ -198,7 +198,7 @@ def test_rate_limit(network, router, rate):
 
 
 def test_the_answer_is_the_senders_gateway(network, router):
-    """Forged: an answer to a forged source goes where that source is, from the gateway."""
+    """An error about a packet with a forged source goes to the owner of that source, from its gateway."""
     packet = udp_packet(4, T2, NOWHERE)
     with router.drops(ip_no_route=1):
         assert_out(router.run("t1", from_guest(T1, packet)), ("t2", to_guest(T2, error(packet, NO_ROUTE))))

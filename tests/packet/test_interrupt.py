@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Workers that wait for interrupts: whatever wakes them does so at once, nothing is lost, and what cannot wake them is refused."""
+"""Workers that wait for interrupts: each source wakes them at once, no packet is lost, and ports that cannot wake them are refused."""
 import contextlib
 import os
 import select
@@ -35,7 +35,7 @@ def daemon():
 
 
 class Wire:
-    """Two taps with the router in between; a cable between two of its ports leads from one bridge to the other."""
+    """Two taps with the router in between. With a cable, two of its ports connect one bridge to the other."""
 
     def __init__(self, daemon, near=None, far=None, first=("tap",)):
         self.cli = daemon.cli
@@ -106,7 +106,7 @@ def waits(daemon):
 
 @pytest.mark.parametrize("kind", ["tap", "memif", "vhost"])
 def test_packets_wake(daemon, kind, tmp_path):
-    """A frame after a silence, long or short, is there much sooner than a worker would look by itself."""
+    """A frame after a pause, long or short, arrives much sooner than at the worker's next timeout."""
     with wire(daemon, *cable(kind, tmp_path)) as w:
         w.pass_one(0)
         before = waits(daemon)
@@ -117,7 +117,7 @@ def test_packets_wake(daemon, kind, tmp_path):
         assert all(a > b + 20 for a, b in zip(waits(daemon), before))
         assert all(not x["state"]["polled_by_time"] for x in daemon.cli("worker", "list"))
         assert statistics.median(seconds) < BOUND / 10
-        assert sum(s > BOUND * 0.9 for s in seconds) <= 2  # this machine may have had something else to do
+        assert sum(s > BOUND * 0.9 for s in seconds) <= 2  # the machine may have been busy
 
 
 def test_net_tap_wakes(daemon):
@@ -134,7 +134,7 @@ def test_net_tap_wakes(daemon):
 
 
 def test_waiting_is_idle(daemon):
-    """It is not reported as late or stalled, it is not a long loop, and it costs some calls a second."""
+    """A wait is not reported as late, as a stall or as a long loop, and costs few system calls per second."""
     daemon.cli("worker", "latency", 0, "--reset")
     events = daemon.cli("event", "list")
     before = daemon.cli("worker", "show", 0)[0]["state"]
@@ -154,7 +154,7 @@ def test_waiting_is_idle(daemon):
 
 
 def test_ring_wakes(daemon):
-    """In hybrid mode packets come by rings: the worker that is handed one waits for no queue."""
+    """In hybrid mode a ring wakes the worker that gets the packets, which polls no queue."""
     with wire(daemon) as w:
         daemon.cli("port", "set", "a", "--mode", "hybrid", "--spread-workers", "1")
         daemon.cli("port", "assign", "b", "--queue", 0, "--worker", 0)
@@ -175,7 +175,7 @@ def seconds_of(command):
 
 
 def test_changes_take_effect_at_once(daemon):
-    """Queues are given to and by workers that wait: that takes no longer than a command that changes nothing."""
+    """Moving a queue between waiting workers takes no longer than a command that changes nothing."""
     with wire(daemon):
         asking, giving = [], []
         for i in range(20):
@@ -190,7 +190,7 @@ def test_changes_take_effect_at_once(daemon):
 
 @contextlib.contextmanager
 def sender(daemon, source):
-    """Frames with numbers, with pauses of all kinds, from a process of its own; yields what ends it and says how many there were."""
+    """Sends numbered frames with various pauses from a separate process. Yields a function that ends it and returns their number."""
     code = ("import select, socket, struct, sys, time\n"
             f"s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW); s.bind(({source!r}, 0)); n = 0\n"
             f"head = bytes.fromhex('{B.replace(':', '')}{A.replace(':', '')}88b5')\n"
@@ -215,7 +215,7 @@ def numbers_from(tap):
 
 
 def test_policies_switched_under_traffic(daemon, tmp_path):
-    """A hundred times, on both workers, while frames go through a memif cable: all come, in their order."""
+    """A hundred changes on both workers while frames pass a memif cable: all frames arrive in order."""
     policies = ("interrupt", "sleep", "interrupt", "yield", "interrupt")
     with wire(daemon, *cable("memif", tmp_path)) as w:
         w.pass_one(0)
@@ -236,7 +236,7 @@ def test_policies_switched_under_traffic(daemon, tmp_path):
 
 
 def test_refused_without_interrupts(daemon):
-    """af_packet has none: its queue and a worker that waits do not come together, whichever is there first."""
+    """af_packet has no interrupts: its queue and a waiting worker are refused together, whichever comes first."""
     with daemon.namespace():
         subprocess.run(["ip", "link", "add", "v0", "type", "veth", "peer", "name", "v1"], check=True)
     device = ("dpdk", "net_af_packet0,iface=v0")
@@ -245,7 +245,7 @@ def test_refused_without_interrupts(daemon):
         with pytest.raises(Refused, match=r"net_af_packet.*gives no interrupts, and all workers wait for them.*another idle policy"):
             daemon.cli("port", "add", "p", "tenant", *device, "--bridge", "lan")
         daemon.cli("worker", "set", 1, "--idle", "yield")
-        daemon.cli("port", "add", "p", "tenant", *device, "--bridge", "lan")  # goes to the one that may
+        daemon.cli("port", "add", "p", "tenant", *device, "--bridge", "lan")  # goes to the worker that does not wait
         queue = daemon.cli("worker", "show", 1)[0]["state"]["queues"][0]
         assert (queue["port"], queue["no_interrupts"]) == ("p", True)
         with pytest.raises(Refused, match=r"worker 1 polls queue 0 of port p \(net_af_packet\), which gives no interrupts"):
@@ -268,7 +268,7 @@ def test_refused_without_interrupts(daemon):
 
 
 def test_interface_comes_and_goes(daemon):
-    """A tap that is deleted by hand does not make its worker run in circles."""
+    """A tap that is deleted by hand does not make its worker spin."""
     with wire(daemon) as w:
         w.pass_one(0)
         with daemon.namespace():

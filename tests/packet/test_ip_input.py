@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""IP headers of tenants that are wrong or odd, from a guest and out of a tunnel: the same happens to both."""
+"""Wrong and unusual IP headers of tenants, with the same result from a guest and from a tunnel."""
 import pytest
 from scapy.layers.inet import IP, TCP, UDP, IPOption_NOP, IPOption_Router_Alert, fragment
 from scapy.layers.inet6 import IPv6, IPv6ExtHdrDestOpt, IPv6ExtHdrFragment, IPv6ExtHdrHopByHop, IPv6ExtHdrRouting
@@ -15,7 +15,7 @@ sides = pytest.mark.parametrize("side", ["guest", "tunnel"])
 
 
 def arrive(router, side, packets):
-    """To T2, from T1 or from a tunnel."""
+    """Packets to T2, from T1 or from a tunnel."""
     frames = [from_guest(T1, p) if side == "guest" else from_host("mplsoudp", 4, p) for p in packets]
     return router.run("t1" if side == "guest" else "fab0", *frames)
 
@@ -52,7 +52,7 @@ CASES = {
 @sides
 @pytest.mark.parametrize("reason", CASES)
 def test_dropped(network, router, side, reason):
-    """Also with a default route: there is none of these addresses behind it."""
+    """A default route does not match these addresses."""
     nexthop = network.tunnel("mplsoudp", 4)["id"]
     router.cli("route", "add", "0.0.0.0/0", "::/0", "--vrf", "red", "--nexthop", nexthop)
     try:
@@ -64,7 +64,7 @@ def test_dropped(network, router, side, reason):
 
 @sides
 def test_link_local_without_a_route(network, router, side):
-    """Nobody is told, and the router makes no packet that it then drops itself."""
+    """No error is sent, so the router makes no packet that it would drop itself."""
     with router.drops(ip_link_local=1):
         assert_nothing(arrive(router, side, [six(src="fe80::1", dst="fd99::1")]))
 
@@ -119,7 +119,7 @@ ODD = {
 }
 
 
-# Whose ports are not known belongs to no flow. (Some of the later fragments follow a first one of another test.)
+# A packet whose ports are not known belongs to no flow. (Some later fragments follow a first one of another test.)
 NO_FLOW = {"tiny fragment": "flow_truncated", "fragment over the ports": "flow_no_first_fragment",
            "empty fragment": "flow_truncated", "later fragment 6": "flow_no_first_fragment",
            "short udp": "flow_truncated", "short tcp": "flow_truncated"}
@@ -139,7 +139,7 @@ def test_odd_but_forwarded_as_it_is(network, router, side, kind):
 
 @pytest.mark.parametrize("under", FAMILIES)
 def test_fragments_of_a_packet_stay_together(network, router, under):
-    """Also those that overlap: all go one way, unchanged, in order."""
+    """All fragments, also overlapping ones, take one path, unchanged and in order."""
     dst = network.tunnel("mplsoudp", under)
     whole = IP(src=T1[4], dst=dst[4], id=99) / UDP(sport=1, dport=2) / Raw(bytes(i & 0xff for i in range(1200)))
     parts = fragment(IP(bytes(whole)), 400)
@@ -160,6 +160,6 @@ def test_two_guests_of_one_router(network, router):
 
 
 def test_back_to_where_it_came_from(network, router):
-    """A guest that sends to itself gets it back."""
+    """A packet whose route leads back to its own port is sent there."""
     packet = udp_packet(4, {4: "10.1.0.99"}, T1)
     assert_out(router.run("t1", from_guest(T1, packet)), ("t1", to_guest(T1, forwarded(packet))))

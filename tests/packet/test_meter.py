@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Meters of stateful ports: what is within the rate passes, the rest is dropped and counted, in both directions of flows."""
+"""Meters of stateful ports: packets within the rate pass, others are dropped and counted, in both directions of flows."""
 import time
 
 import pytest
@@ -53,7 +53,7 @@ def counts(router, name="few"):
 
 
 def burst(router, port, guest, packet, n):
-    """How many of n packets come out. One more may pass for each second that it takes."""
+    """Returns how many of n packets come out. Each second that passes allows one more."""
     return len(router.run(port, *([from_guest(guest, packet)] * n)))
 
 
@@ -69,7 +69,7 @@ def test_what_a_guest_sends(router, family):
     assert counts(router) == (len(out), 20 - len(out))
     state = router.cli("meter", "show", "few")[0]["state"]
     assert int(state["passed_bytes"]) == len(out) * len(packet) and int(state["dropped_bytes"]) == (20 - len(out)) * len(packet)
-    # What it receives is not limited, of whatever direction of its flows.
+    # What the guest receives is not limited, in neither direction of a flow.
     assert burst(router, "m2", M2, udp_packet(family, M2, M1, sport=5678, dport=1234), 20) == 20
     assert burst(router, "m2", M2, udp_packet(family, M2, M1, sport=77), 20) == 20
 
@@ -79,8 +79,8 @@ def test_what_a_guest_receives(router, metered, family):
     attach(router, "m1", ingress=few(router))
     there, back = udp_packet(family, M2, M1), udp_packet(family, M1, M2, sport=5678, dport=1234)
     assert 5 <= burst(router, "m2", M2, there, 20) <= 7
-    assert burst(router, "m1", M1, back, 20) == 20  # the second direction of that flow is what it sends
-    # Replies of what it began outside, and what others begin there, share the rate.
+    assert burst(router, "m1", M1, back, 20) == 20  # that flow's second direction is what the guest sends
+    # Replies to flows that the guest began share the rate with flows that others began.
     assert burst(router, "m1", M1, udp_packet(family, M1, metered), 20) == 20
     reply = udp_packet(family, metered, M1, sport=5678, dport=1234)
     assert len(router.run("fab0", *([from_host("mplsoudp", 4, reply, tag=LABEL)] * 20))) <= 2
@@ -117,7 +117,7 @@ def test_bytes(router, family):
 def test_changes_take_effect_at_once(router):
     packet = udp_packet(4, M1, M2)
     assert burst(router, "m1", M1, packet, 20) == 20
-    attach(router, "m1", egress=few(router))  # flows that are there
+    attach(router, "m1", egress=few(router))  # applies to existing flows
     assert 5 <= burst(router, "m1", M1, packet, 20) <= 7
     router.cli("meter", "set", "few", "--packet-rate", 1000000, "--burst-packets", 1000)
     time.sleep(0.01)
@@ -132,7 +132,7 @@ def test_rate(router):
     router.cli("meter", "add", "rate", "--packet-rate", 200, "--burst-packets", 20)
     attach(router, "m1", egress="rate")
     packet = from_guest(M1, udp_packet(4, M1, M2))
-    router.run("m1", *([packet] * 30))  # the burst is used up
+    router.run("m1", *([packet] * 30))  # uses up the burst
     begun, before = time.monotonic(), counts(router, "rate")
     while time.monotonic() - begun < 0.5:
         router.taps["m1"].send(packet)
@@ -145,7 +145,7 @@ def test_rate(router):
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("port,direction", [("m1", "egress"), ("m2", "ingress")])
 def test_meter_of_a_rule(router, family, port, direction):
-    """It limits all flows of the rule, in both directions together."""
+    """A rule's meter limits all of its flows, in both directions together."""
     few(router)
     router.cli("rule-list", "add", "limited", "--default-action", "allow")
     router.cli("rule", "add", "limited", 10, "allow", "--protocol", "udp", "--destination-ports", "5000-5999", "--meter", "few")

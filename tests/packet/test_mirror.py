@@ -19,7 +19,7 @@ LABEL = 1050
 
 @pytest.fixture(scope="module")
 def mirrored(network):
-    """A tenant with three stateful guests, one of which listens, and a remote one."""
+    """A tenant with three stateful guests, one of which gets the copies, and a remote guest."""
     r = network.router
     r.cli("vrf", "add", "mirrored")
     for name, g in PORTS.items():
@@ -56,7 +56,7 @@ def state(router, name="m"):
 def test_to_a_port(router, family):
     there, back = udp_packet(family, M1, M2), udp_packet(family, M2, M1, sport=5678, dport=1234)
     mirror(router, "--port", "sniff")
-    for _ in range(2):  # the first packet of a flow, and a later one
+    for _ in range(2):  # the first packet of a flow, then a later one
         assert_out(router.run("n1", from_guest(M1, there)), ("n2", to_guest(M2, forwarded(there))), ("sniff", from_guest(M1, there)))
         assert_out(router.run("n2", from_guest(M2, back)), ("n1", to_guest(M1, forwarded(back))),
                    ("sniff", to_guest(M1, forwarded(back))))
@@ -66,7 +66,7 @@ def test_to_a_port(router, family):
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("port,direction", [("n1", "egress"), ("n2", "ingress")])
 def test_of_a_rule(router, family, port, direction):
-    """New flows that the rule matches are copied, others are not; those that are there follow a change."""
+    """Flows that the rule matches are copied, others are not; existing flows follow a change of the rule."""
     router.cli("mirror", "add", "m", "--port", "sniff")
     router.cli("rule-list", "add", "seen", "--default-action", "allow")
     router.cli("rule", "add", "seen", 10, "allow", "--protocol", "udp", "--destination-ports", "5000-5999", "--mirror", "m")
@@ -133,7 +133,7 @@ def test_snap_length(router, family):
 
 
 def test_mirrors_do_not_loop(router):
-    """A target whose own packets are copied, to itself or back to where copies come from."""
+    """A target whose own packets are copied, to itself or back to the source of the copies."""
     there = udp_packet(4, M1, SNIFF)
     mirror(router, "--port", "sniff")
     mirror(router, "--port", "n1", name="back", port="sniff")
@@ -160,7 +160,7 @@ def test_vxlan_collector(router, under, family):
 
 
 def erspan(under, data):
-    """What follows the outer IP header: (sequence number, ERSPAN's fields, the frame)."""
+    """Splits what follows the outer IP header into (sequence number, ERSPAN's fields, the frame)."""
     got = Ether(data)
     outer = got[IP] if under == 4 else got[IPv6]
     assert (got.src, got.dst, outer.src, outer.dst) == (FAB0_MAC, HOST_MAC, FAB0[under], HOST[under])
@@ -197,7 +197,7 @@ def test_erspan_collector(router, under, family):
 
 
 def test_scapy_knows_erspan(router):
-    """Decoded by somebody else's code."""
+    """scapy decodes the copies, independently of this test's own parser."""
     scapy_erspan = pytest.importorskip("scapy.contrib.erspan")
     mirror(router, "--erspan", HOST[4], "--session", 5)
     there = udp_packet(4, M1, M2)

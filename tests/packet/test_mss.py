@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""TCP MSS clamp: fixed and computed, in both directions of a guest's port, checksums kept right."""
+"""TCP MSS clamp: fixed and computed, in both directions of a guest's port, with correct checksums."""
 import pytest
 from scapy.layers.inet import IP, TCP
 from scapy.layers.inet6 import IPv6, IPv6ExtHdrDestOpt
@@ -21,7 +21,7 @@ def syn(family, src, dst, mss, pad="even", flags="S", **fields):
 
 
 def clamped(packet, mss):
-    """The same one hop later with this MSS, checksum built anew."""
+    """The same packet one hop later with this MSS and a new checksum."""
     p = forwarded(packet)
     p[TCP].options = [(name, mss if name == "MSS" else value) for name, value in p[TCP].options]
     del p[TCP].chksum
@@ -43,7 +43,7 @@ def clamp(router):
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("pad", PADS)
 def test_fixed(network, router, clamp, family, pad):
-    """Of the port that it comes from and of the one that it goes to; smaller ones stay."""
+    """The clamp of the sender's port and of the receiver's apply; a smaller MSS is unchanged."""
     cases = [(m, min(m, 1000)) for m in (1, 255, 256, 999, 1000, 1001, 1460, 65535)]
     for port in ("t1", "t2"):
         clamp(port, 1000)
@@ -64,7 +64,7 @@ def test_the_smaller_of_both_ports(network, router, clamp):
 @pytest.mark.parametrize("encap,under", OVERHEAD)
 @pytest.mark.parametrize("family", FAMILIES)
 def test_computed(network, router, clamp, encap, under, family):
-    """What fits into the tunnel, for what the guest sends and for what it is sent: both ends learn it."""
+    """The MSS that fits into the tunnel is written in both directions, so that both ends learn it."""
     clamp("t1", 1)
     dst = network.tunnel(encap, under)
     limit = 1500 - OVERHEAD[encap, under] - HEADERS[family]
@@ -88,7 +88,7 @@ def test_computed_between_guests(network, router, clamp, family):
 
 
 def untouched():
-    """What is no SYN with an MSS option stays as it is, also when it is broken."""
+    """Packets without SYN or without a valid MSS option, which stay unchanged."""
     cut_option = IP(src=T1[4], dst=T2[4]) / TCP(flags="S", dataofs=6) / Raw(b"\x02\x04\x05")
     endless = IP(src=T1[4], dst=T2[4]) / TCP(flags="S", dataofs=7) / Raw(b"\x05\x00\x02\x04\x05\xb4\x01\x01")
     beyond = IP(src=T1[4], dst=T2[4]) / TCP(flags="S", dataofs=6) / Raw(b"\x01\x01\x02\x04" + b"\x05\xb4")
@@ -118,7 +118,7 @@ def test_untouched(network, router, clamp, kind):
 
 
 def test_first_fragment(network, router, clamp):
-    """It carries the TCP header whole: its checksum covers what is in the others, too."""
+    """A first fragment has the whole TCP header, whose checksum also covers the later fragments."""
     clamp("t1", 1000)
     p = syn(4, T1, T2, 1460, flags="S", id=1)
     p.flags = "MF"

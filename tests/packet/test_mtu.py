@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is too large for its path: ICMP with the right MTU, or fragments."""
+"""Packets that are too large for their path: ICMP with the right MTU, or fragments."""
 import pytest
 from scapy.contrib.geneve import GENEVE
 from scapy.contrib.mpls import MPLS
@@ -18,7 +18,7 @@ outsides = pytest.mark.parametrize("encap,under", OVERHEAD)
 
 
 def sized(family, dst, size, **fields):
-    """A packet of so many bytes, IP header included."""
+    """A packet of this size, IP header included."""
     header = 28 if family == 4 else 48
     return udp_packet(family, T1, dst, payload=bytes(i * 13 & 0xff for i in range(size - header)), **fields)
 
@@ -64,7 +64,7 @@ def test_gre_key_counts(network, router):
 
 @outsides
 def test_fragments(network, router, encap, under):
-    """Without DF: fragments that fit, each with the packet's entropy, and scapy puts them together again."""
+    """Without DF, fragments fit, each with the packet's entropy, and scapy reassembles them."""
     mtu = 1500 - OVERHEAD[encap, under]
     packet = sized(4, network.tunnel(encap, under), 1500, id=4711, tos=0x29)
     with router.drops():
@@ -72,7 +72,7 @@ def test_fragments(network, router, encap, under):
     parts = [inner_of(o).__class__(bytes(inner_of(o))) for o in out]
     assert_out(out, *(("fab0", to_host(encap, under, p, o.data, tos=0x29)) for p, o in zip(parts, out)))
     assert len(parts) == 2 and all(len(p) <= mtu for p in parts)
-    assert len(parts[0]) == 20 + (mtu - 20) // 8 * 8  # as full as it can be
+    assert len(parts[0]) == 20 + (mtu - 20) // 8 * 8  # as large as possible
     whole = defragment([IP(bytes(p)) for p in parts])[0]
     assert bytes(whole)[20:] == bytes(packet)[20:] and whole.id == 4711 and whole.ttl == packet.ttl - 1
     if encap != "mplsogre":
@@ -80,11 +80,11 @@ def test_fragments(network, router, encap, under):
 
 
 def test_fragments_of_fragments(network, router):
-    """RFC 791: offsets go on from the packet's own, and MF stays set."""
+    """RFC 791: offsets continue from that of the packet, and MF stays set."""
     dst = network.tunnel("mplsoudp", 4)
     packet = sized(4, dst, 1500, id=5, flags="MF", frag=100)
     last = sized(4, dst, 1500, id=5, frag=8000)
-    first = sized(4, dst, 100, id=5, flags="MF")  # stateful ports want to see it
+    first = sized(4, dst, 100, id=5, flags="MF")  # stateful ports need it first
     out = router.run("t1", from_guest(T1, first), from_guest(T1, packet), from_guest(T1, last))[1:]
     parts = [inner_of(o) for o in out]
     step = len(parts[0]) - 20 >> 3
@@ -95,7 +95,7 @@ def test_fragments_of_fragments(network, router):
 
 
 def test_fragments_with_options(network, router):
-    """RFC 791: options with the copied bit are in all fragments, others in the first."""
+    """RFC 791: options with the copied bit are in all fragments, others only in the first."""
     dst = network.tunnel("mplsoudp", 4)
     options = [IPOption_Router_Alert(), IPOption(copy_flag=0, optclass=2, option=4, length=8, value=b"\x05\0\0\0\0\0")]
     packet = IP(src=T1[4], dst=dst[4], id=6, options=options) / UDP() / Raw(bytes(1500 - 32 - 8))
@@ -111,7 +111,7 @@ def test_fragments_with_options(network, router):
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_between_guests_of_different_mtu(network, router, family):
-    """The MTU of the guest's own port, in both directions of a tunnel."""
+    """The MTU of the receiving guest's port applies, to packets of other guests and from a tunnel."""
     router.cli("port", "set", "t2", "--mtu", 1300)
     t2 = {4: "10.1.0.12", 6: "fd00:1::12"}
     try:
@@ -148,7 +148,7 @@ J2 = {4: "10.3.0.12", 6: "fd00:3::12", "mac": "02:00:00:00:03:12"}
 
 @pytest.fixture(scope="module")
 def jumbo(network):
-    """Guests with frames of several buffers."""
+    """Guests whose frames take several buffers."""
     r = network.router
     for name, g in (("j1", J1), ("j2", J2)):
         r.add_tenant(name, "--mtu", 9000, vrf="red", gateway=("10.3.0.1/24", "fd00:3::1/64"), guest=(g[4], g[6]),
@@ -194,7 +194,7 @@ def test_jumbo_through_tunnels(network, jumbo, encap, under, inner):
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_jumbo_guest_learns_the_mtu(network, jumbo, family):
-    """The error is about a packet of several buffers."""
+    """An error about a packet that takes several buffers."""
     packet = jumbo_packet(family, network.tunnel("mplsoudp", 4), 8000, **({"flags": "DF"} if family == 4 else {}))
     error = too_big(packet, 1468)
     error.src = {4: "10.3.0.1", 6: "fd00:3::1"}[family]

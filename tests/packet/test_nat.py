@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Address translation: floating addresses, pools, services; replies, ICMP errors and fragments find their way back."""
+"""Address translation: floating addresses, pools, services, with their replies, ICMP errors and fragments."""
 import pytest
 from scapy.layers.inet import ICMP, IP, TCP, UDP, fragment
 from scapy.layers.inet6 import ICMPv6DestUnreach, ICMPv6EchoReply, ICMPv6EchoRequest, IPv6
@@ -18,7 +18,7 @@ BITS = {4: 32, 6: 128}
 
 @pytest.fixture(scope="module")
 def tenant(network):
-    """Two guests whose ports keep no flows themselves, and the world behind a tunnel."""
+    """Two guests whose ports keep no flows themselves, and a remote network behind a tunnel."""
     r = network.router
     r.cli("vrf", "add", "inside")
     for name, g in (("n1", G1), ("n2", G2)):
@@ -44,7 +44,7 @@ def nat(router, tenant):
 
 
 def left(router, packet, port="n1", guest=G1):
-    """What a guest's packet becomes on the wire, inner packet; and the frame as a whole is what the tunnel asks for."""
+    """Sends a guest's packet; returns the inner packet on the wire, after it has checked the outer headers."""
     out = router.run(port, from_guest(guest, packet))
     assert len(out) == 1 and out[0].port == "fab0", out
     frame = Ether(out[0].data)
@@ -55,7 +55,7 @@ def left(router, packet, port="n1", guest=G1):
 
 
 def right(packet, **changes):
-    """The packet as it should be: checksums built anew."""
+    """The expected packet: forwarded, with these changes and new checksums."""
     p = forwarded(packet)
     for k, v in changes.items():
         if k in ("src", "dst"):
@@ -117,7 +117,7 @@ def test_pool_gives_each_flow_a_port_of_its_own(router, tenant, nat, family):
     assert len(seen) == 4
     with router.drops(flow_nat_exhausted=1):
         assert_nothing(router.run("n1", from_guest(G1, udp_packet(family, G1, tenant, sport=7999))))
-    # Towards another port of that host all four are free again.
+    # All four ports are free towards another port of that host.
     assert left(router, udp_packet(family, G1, tenant, sport=7999, dport=1)).src == OUT[family]
     for port, packet in seen.items():
         enter(router, ip(family, tenant, OUT) / UDP(sport=5678, dport=port) / Raw(b"a"), dst=G1[family], dport=packet[UDP].sport)
@@ -144,7 +144,7 @@ def test_service(router, tenant, nat, family):
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_icmp_error_inside(router, tenant, nat, family):
-    """A router on the way says that the translated packet was too big, or went nowhere: the guest sees its own packet quoted."""
+    """An error of a router about the translated packet reaches the guest and quotes the packet that the guest sent."""
     nat("floating", G1[family], OUT[family])
     packet = udp_packet(family, G1, tenant)
     outside = left(router, packet)
@@ -186,7 +186,7 @@ def test_fragments(router, tenant, nat):
 
 
 def test_another_vrf_is_the_outside(network, router, tenant, nat):
-    """The way out is that VRF's, and what comes back comes there."""
+    """Translated packets leave by the external VRF, and replies arrive there."""
     router.cli("vrf", "add", "world")
     router.cli("label", "add", 1014, "vrf", "world")
     try:

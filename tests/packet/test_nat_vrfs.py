@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Address translation: what a guest of one VRF and a host behind a tunnel into another one see of each other."""
+"""Address translation between a guest of one VRF and a host behind a tunnel of another VRF."""
 import pytest
 from scapy.layers.inet import ICMP, IP, TCP, UDP, fragment
 from scapy.layers.inet6 import ICMPv6DestUnreach, ICMPv6EchoReply, ICMPv6EchoRequest
@@ -18,7 +18,7 @@ LABEL = 1031
 
 @pytest.fixture(scope="module")
 def wan(network):
-    """Guests of 'hosts' reach the world by 'wan', which has no ports: only a tunnel."""
+    """Guests of VRF 'hosts' leave by VRF 'wan', which has no ports but a tunnel."""
     r = network.router
     r.cli("vrf", "add", "hosts")
     r.cli("vrf", "add", "wan")
@@ -39,7 +39,7 @@ def rules(router, wan):
 
 
 def add(router, number, kind, *args):
-    if kind != "destination":  # the gateway stays where it is
+    if kind != "destination":  # the gateway stays reachable
         args += ("--except", "fd00:1::/64" if ":" in args[0] else "10.1.0.0/24")
     router.cli("nat", "add", number, kind, *args, "--vrf", "hosts", "--external-vrf", "wan")
 
@@ -63,7 +63,7 @@ def test_floating(router, wan, family):
     for _ in range(2):
         leaves(router, udp_packet(family, GUEST, wan), forwarded(udp_packet(family, OUTSIDE, wan)))
     arrives(router, udp_packet(family, wan, OUTSIDE, sport=5678, dport=1234), forwarded(udp_packet(family, wan, GUEST, sport=5678, dport=1234)))
-    # Begun outside.
+    # A flow that begins outside.
     arrives(router, udp_packet(family, wan, OUTSIDE, sport=7, dport=22), forwarded(udp_packet(family, wan, GUEST, sport=7, dport=22)))
     leaves(router, udp_packet(family, GUEST, wan, sport=22, dport=7), forwarded(udp_packet(family, OUTSIDE, wan, sport=22, dport=7)))
     assert flows_of(router, 10) == 2
@@ -77,7 +77,7 @@ def test_pool_and_echo(router, wan, family):
     add(router, 20, "source", prefix, POOL[family], "--pool-ports", "4000")
     leaves(router, udp_packet(family, GUEST, wan), forwarded(udp_packet(family, POOL, wan, sport=4000)))
     arrives(router, udp_packet(family, wan, POOL, sport=5678, dport=4000), forwarded(udp_packet(family, wan, GUEST, sport=5678, dport=1234)))
-    # The port is taken towards this peer, not towards another one of its ports.
+    # The port is in use towards this port of the peer, and free towards another one.
     with router.drops(flow_nat_exhausted=1):
         assert_nothing(router.run("w1", from_guest(GUEST, udp_packet(family, GUEST, wan, sport=1235))))
     leaves(router, udp_packet(family, GUEST, wan, sport=1235, dport=9), forwarded(udp_packet(family, POOL, wan, sport=4000, dport=9)))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ARP and neighbour discovery of the router: it asks, answers, lets packets wait, and is not fooled."""
+"""ARP and neighbour discovery of the router: questions, answers, packets that wait, and spoofed messages."""
 import contextlib
 import socket
 import time
@@ -32,7 +32,7 @@ def is_discovery(packet):
 
 
 def group_of(address):
-    """The multicast addresses that the owner of this one listens to."""
+    """The solicited-node multicast address of this address, as IP and as MAC."""
     raw = inet_pton(10, address)
     return socket.inet_ntop(10, in6_getnsma(raw)), in6_getnsmac(in6_getnsma(raw))
 
@@ -69,7 +69,7 @@ def answer(family, mac, own, to_mac, to, **options):
 
 @contextlib.contextmanager
 def unknown_remote(network, address):
-    """A tunnel to a host of the link that has not been heard of; all of it goes afterwards, so that nobody asks for it any more."""
+    """A tunnel to an unknown host of the link. Everything is removed afterwards, so that the router no longer asks for the host."""
     r = network.router
     nexthop = network.new_id()
     r.wait(0, lambda fs: False)
@@ -105,7 +105,7 @@ def test_fabric_answers(network, router, family):
         got = router.expect("fab0", lambda p: True)
     expected = answer(family, FAB0_MAC, FAB0[family], NEW_MAC, who, **({"router": 1} if family == 6 else {}))
     assert_same(expected, bytes(got))
-    # It is about to send: it is known now.
+    # A host that asks will send next, so it is learnt.
     assert status_of(router, "fab0", who) == "NEIGHBOR_STALE"
     router.cli("neighbor", "del", "fab0", who)
 
@@ -121,7 +121,7 @@ def test_fabric_does_not_answer_for_others(network, router, family):
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_address_conflict(network, router, family):
-    """Another host with this node's address is not learnt, and counted."""
+    """Another host with this node's address is not learnt, but counted."""
     reason = {4: "arp_address_conflict", 6: "nd_address_conflict"}[family]
     frames = [ask(family, NEW_MAC, FAB0[family], HOST[family]), answer(family, NEW_MAC, FAB0[family], FAB0_MAC, FAB0[family])]
     with router.drops(**{reason: 2}):
@@ -130,7 +130,7 @@ def test_address_conflict(network, router, family):
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_fabric_asks_and_packets_wait(network, router, family):
-    """The 32 youngest of 40 wait, and leave in their order when the answer comes."""
+    """The youngest 32 of 40 packets wait, and are sent in order when the answer arrives."""
     remote = REMOTE[family]
     with unknown_remote(network, remote) as dst:
         asked = router.expect("fab0", is_discovery)
@@ -154,7 +154,7 @@ def test_fabric_asks_and_packets_wait(network, router, family):
 
 
 def test_nobody_answers(network, router):
-    """Asked three times, a second apart; then what waits is given up. Both families at a time."""
+    """The router asks three times, a second apart, then drops the packets that wait. Both families at a time."""
     with unknown_remote(network, REMOTE[4]) as four, unknown_remote(network, REMOTE[6]) as six:
         with router.drops(neighbor_unresolved=6):
             for dst in (four, six):
@@ -170,7 +170,7 @@ def test_nobody_answers(network, router):
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_another_mac_is_learnt(network, router, family):
-    """A host that moved says so; its packets follow."""
+    """When a host announces another MAC, its packets go there."""
     remote = REMOTE[family]
     with unknown_remote(network, remote) as dst:
         router.expect("fab0", is_discovery)
@@ -193,7 +193,7 @@ def test_permanent_neighbours_are_not_taken_over(network, router):
 
 
 def test_ageing(network, router):
-    """What is in use is asked again, by its own address; silence makes it unknown."""
+    """A neighbour in use is probed by unicast before it expires."""
     router.cli("settings", "set", "--neighbor-age", 1)
     try:
         with unknown_remote(network, REMOTE[4]) as dst:
@@ -202,7 +202,7 @@ def test_ageing(network, router):
             probe = router.expect("fab0", lambda p: ARP in p and p.dst == NEW_MAC, timeout=4)
             assert_same(request(FAB0_MAC, FAB0[4], REMOTE[4], to=NEW_MAC) / Padding(bytes(18)), bytes(probe))
             out = [o for o in router.run("t1", from_guest(T1, udp_packet(4, T1, dst))) if not is_discovery(o.packet)]
-            assert [o.packet.dst for o in out] == [NEW_MAC]  # meanwhile it is believed
+            assert [o.packet.dst for o in out] == [NEW_MAC]  # during the probe the old MAC is used
             router.taps["fab0"].send(reply(NEW_MAC, REMOTE[4], FAB0_MAC, FAB0[4]))
             router.settle()
             assert status_of(router, "fab0", REMOTE[4]) == "NEIGHBOR_REACHABLE"
@@ -212,7 +212,7 @@ def test_ageing(network, router):
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_the_routers_own_answer_waits_too(network, router, family):
-    """An echo from a host of the link whose MAC is not known: the answer is held until it is."""
+    """The reply to an echo from a host of the link waits until the host's MAC is known."""
     who = {4: "192.0.2.80", 6: "2001:db8::80"}[family]
     if family == 4:
         echo, back = IP(src=who, dst=FAB0[4]) / ICMP(id=1, seq=2), IP(src=FAB0[4], dst=who) / ICMP(type=0, id=1, seq=2)
@@ -287,7 +287,7 @@ def test_guest_asks_for_the_gateways_link_local_address(network, router):
 
 
 def test_duplicate_address_detection(network, router):
-    """The guest tries the gateway's address: it is told at once, by way of all nodes (RFC 4862)."""
+    """A guest that probes for the gateway's address gets an answer at once, to all nodes (RFC 4862)."""
     probe = solicit(T1["mac"], "::", GATEWAY[6])
     probe[ICMPv6ND_NS].remove_payload()
     expected = advert(GATEWAY_MAC, GATEWAY[6], "33:33:00:00:00:01", "ff02::1", router=1, solicited=0)
@@ -298,14 +298,14 @@ def test_duplicate_address_detection(network, router):
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_guest_asks_for_others(network, router, family):
-    """Only with proxy_arp, and only for what is reached another way than through its own port."""
+    """The gateway answers only with proxy_arp, and only for addresses that are reached by another port than the guest's."""
     reason = {4: "arp_not_ours", 6: "nd_not_ours"}[family]
     nowhere = {4: "198.18.0.1", 6: "fd99::1"}[family]
     own_link = {4: "169.254.1.1", 6: "fe80::9"}[family]
     far = network.tunnel("vxlan", 4)[family]
     questions = [ask(family, T1["mac"], T1[family], a) for a in (T2[family], far, nowhere, T1[family], own_link)]
     if family == 4:
-        questions[3] = request(T1["mac"], "0.0.0.0", T1[4])  # a probe: with its own address it would be an announcement
+        questions[3] = request(T1["mac"], "0.0.0.0", T1[4])  # a probe; with its own address as source it would be an announcement
     with router.drops(**{reason: 5}):
         assert_nothing(router.run("t1", *questions))
     router.cli("port", "set", "t1", "--proxy-arp")
@@ -319,7 +319,7 @@ def test_guest_asks_for_others(network, router, family):
 
 
 def test_spoofed_gateway(network, router):
-    """A guest that says that it is the gateway is neither believed nor passed on."""
+    """Messages of a guest that claims to be the gateway are neither learnt nor forwarded."""
     arps = [request(T1["mac"], GATEWAY[4], T2[4]), request(T1["mac"], GATEWAY[4], GATEWAY[4]),
             reply(T1["mac"], GATEWAY[4], T2["mac"], T2[4]),
             reply(T1["mac"], GATEWAY[4], BROADCAST, GATEWAY[4]), reply(T1["mac"], GATEWAY[4], GATEWAY_MAC, GATEWAY[4])]
@@ -335,7 +335,7 @@ def test_spoofed_gateway(network, router):
 
 
 def test_guest_with_another_mac(network, router):
-    """The MAC is configured: what claims another is refused, and the guest's packets still reach it."""
+    """A guest with a configured MAC cannot announce another one, and still gets its packets."""
     wrong = "02:00:00:00:66:66"
     with router.drops(arp_wrong_guest_mac=1, nd_wrong_guest_mac=1):
         assert_nothing(router.run("t1", reply(wrong, T1[4], GATEWAY_MAC, GATEWAY[4]),
@@ -358,7 +358,7 @@ def test_routers_are_not_discovered(network, router, port):
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_guest_without_a_configured_mac(network, router, family):
-    """The gateway asks for it when there is something for it."""
+    """The gateway asks for the guest's MAC when it has a packet for the guest."""
     guest = {4: "10.4.0.11", 6: "fd00:4::11", "mac": "02:00:00:00:04:11"}
     gateway = {4: "10.4.0.1", 6: "fd00:4::1"}
     router.cli("port", "add", "t4", "tenant", "tap", "--vrf", "red", "--gateway", "10.4.0.1/24,fd00:4::1/64", "--guest-address",

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Floods for the control plane: who sends them pays for them. The underlay's ARP is answered, and so is the API, as if nothing were.
+"""Floods for the control plane cost only the port that sends them: the underlay's ARP and the API are answered as usual.
 
-The guest is DPDK's testpmd, which plays a file over and over into a memif: some million packets per second.
+The guest is DPDK's testpmd, which sends a file in a loop into a memif: some million packets per second.
 """
 import contextlib
 import os
@@ -47,7 +47,7 @@ def guest_packets(dst):
 
 @contextlib.contextmanager
 def playing(path, socket):
-    """Sends what the file has into the memif, again and again; on the CPUs that workers do not have, and only when nobody else wants them."""
+    """Sends the file's packets into the memif in a loop, with the lowest priority, on a CPU that no worker has."""
     cpu = min(os.sched_getaffinity(0))
     command = ["nice", "-n", "19", "dpdk-testpmd", "--lcores", f"0@{cpu},1@{cpu}", "--no-huge", "-m", "128", "--no-pci", "--no-telemetry",
                f"--file-prefix=flood{os.getpid()}", "--vdev", f"net_pcap0,rx_pcap={path},infinite_rx=1", "--vdev",
@@ -64,7 +64,7 @@ def playing(path, socket):
 
 @contextlib.contextmanager
 def flood(router, frames):
-    """A guest of VRF red that sends these frames all the time, and nothing else."""
+    """A guest of VRF red that sends only these frames, without pause."""
     path = os.path.join(router.daemon.dir, "flood.pcap")
     socket = os.path.join(router.daemon.dir, "flood.sock")
     wrpcap(path, [bytes(f) for f in frames] * 64, linktype=1)
@@ -90,7 +90,7 @@ def wait_for_drops(router, reason, number):
 
 
 def answered(router, family):
-    """A host of the fabric asks for the router's address: how many of its requests are answered, each within a second or two."""
+    """A host of the fabric asks for the router's address ASKED times. Returns how many requests are answered within two seconds."""
     expected = answer(family, FAB0_MAC, FAB0[family], ASKER_MAC, ASKER[family], **({"router": 1} if family == 6 else {}))
     layer = ARP if family == 4 else IPv6
     n = 0
@@ -129,7 +129,7 @@ def test_flood_of_neighbour_discovery(router, family, frames):
 
 
 def test_dead_remote(network, router):
-    """A hypervisor has died, and a guest sends to it at full rate: others are found meanwhile."""
+    """Neighbours are still resolved while a guest sends at full rate to a host that does not answer."""
     with unknown_remote(network, REMOTE) as dst, flood(router, guest_packets(dst[4])):
         wait_for_drops(router, "neighbor_rate", 100000)
         assert answered(router, 4) == ASKED
@@ -138,6 +138,6 @@ def test_dead_remote(network, router):
             router.expect("fab0", lambda p: ARP in p and p[ARP].pdst == "192.0.2.91", timeout=5)
         drops = drops_of(router, "flood")
         assert "punt_full" not in drops
-        # Of all that the flood brought, the control plane got 100 packets/s: they waited for an answer until another came.
+        # The control plane got only 100 packets/s of the flood; each waited for an answer until later ones displaced it.
         others = drops.get("neighbor_queue_full", 0) + drops.get("neighbor_unresolved", 0)
         assert 0 < others < drops["neighbor_rate"] / 10

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Routes decide, and their changes take effect with the reply of the command; tenants do not see each other."""
+"""Routes, their changes, which are in effect when the command returns, and the separation of tenants."""
 import pytest
 
 from packets import assert_nothing, assert_out, forwarded, from_guest, from_host, to_guest, to_host, udp_packet
@@ -7,7 +7,7 @@ from topology import B1, BLUE, FAMILIES, RED, T1, T2
 
 PREFIXES = {4: ["0.0.0.0/0", "172.16.0.0/12", "172.16.0.0/16", "172.16.5.0/24", "172.16.5.6/32"],
             6: ["::/0", "fdaa::/16", "fdaa:5::/32", "fdaa:5:6::/48", "fdaa:5:6::7/128"]}
-# From the last prefix to the first: an address that each is the longest match of.
+# For each prefix, an address whose longest match it is.
 WITHIN = {4: ["203.0.113.5", "172.17.0.1", "172.16.4.1", "172.16.5.7", "172.16.5.6"],
           6: ["2001:db8:77::1", "fdaa:1::1", "fdaa:5:1::1", "fdaa:5:6::8", "fdaa:5:6::7"]}
 
@@ -43,7 +43,7 @@ def test_longest_match(network, router, family):
 
 
 def test_a_next_hop_is_replaced(network, router):
-    """All routes that point to it follow."""
+    """A change of a next hop applies to all routes that name it."""
     nexthop = network.new_id()
     router.cli("nexthop", "add", nexthop, "tunnel", "--encap", "mplsoudp", "--remote", "192.0.2.2", "--label", RED)
     packet = udp_packet(4, T1, network.route_to(nexthop))
@@ -60,7 +60,7 @@ def test_a_next_hop_is_replaced(network, router):
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_tenants_are_apart(network, router, family):
-    """The same addresses in two VRFs, and addresses that only one has."""
+    """The same addresses in two VRFs, and addresses that only one of them has."""
     red, blue = network.tunnel("mplsoudp", 4), network.tunnel("mplsoudp", 4, vrf="blue", tag=BLUE)
     to_each_other = udp_packet(family, B1, T2)  # T2 exists in red only
     with router.drops(ip_no_route=1):
@@ -81,7 +81,7 @@ def test_tenants_are_apart(network, router, family):
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_from_tunnel_to_tunnel(network, router, family):
-    """A packet that another host sends here by mistake goes on with one hop less: a loop between two hosts ends."""
+    """A packet from a tunnel that leaves by a tunnel loses a hop, so that a loop between two hosts ends."""
     for encap_in, under_in, encap_out, under_out in (("mplsoudp", 4, "mplsoudp", 4), ("vxlan", 6, "mplsogre", 4),
                                                      ("mplsogre", 4, "vxlan", 6)):
         packet = udp_packet(family, {4: "10.2.0.9", 6: "fd00:2::9"}, network.tunnel(encap_out, under_out), ttl=3)
@@ -90,12 +90,12 @@ def test_from_tunnel_to_tunnel(network, router, family):
                 out = router.run("fab0", from_host(encap_in, under_in, packet))
             packet = forwarded(packet)
             assert_out(out, ("fab0", to_host(encap_out, under_out, packet, out[0].data)))
-        with router.drops(ip_ttl_exceeded=1, ip_no_route=1):  # nor has the sender a route here: its error is no one's
+        with router.drops(ip_ttl_exceeded=1, ip_no_route=1):  # there is no route to the sender either, so the error is dropped
             assert_nothing(router.run("fab0", from_host(encap_in, under_in, packet)))
 
 
 def test_a_guest_reaches_no_underlay(network, router):
-    """The fabric's own addresses and hosts are in no tenant's VRF."""
+    """No tenant's VRF has a route to the fabric's addresses and hosts."""
     addresses = [{4: a, 6: b} for a, b in (("192.0.2.1", "2001:db8::1"), ("192.0.2.2", "2001:db8::2"))]
     with router.drops(ip_no_route=4):
         out = router.run("t1", *(from_guest(T1, udp_packet(f, T1, a)) for a in addresses for f in FAMILIES))
@@ -134,7 +134,7 @@ def test_port_that_is_down(network, router):
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_prefix_behind_a_guest(network, router, family):
-    """A guest that is a router itself: all of the prefix goes to its MAC."""
+    """A guest that is a router itself gets all packets of its prefix at its MAC."""
     prefix, inside = {4: ("10.66.0.0/16", "10.66.7.8"), 6: ("fd66::/64", "fd66::78")}[family]
     guests = [T2[4], T2[6]]
     router.cli("port", "set", "t2", "--guest-address", ",".join([*guests, prefix]))
@@ -149,7 +149,7 @@ def test_a_prefix_behind_a_guest(network, router, family):
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_by_way_of_a_guest(network, router, family):
-    """A route to a next hop on a guest's port, by the next hop's address."""
+    """A route to a next hop on a guest's port, which is given by its address."""
     via = {4: "10.1.0.40", 6: "fd00:1::40"}[family]
     mac = "02:00:00:00:01:40"
     router.cli("neighbor", "add", "t2", via, mac)
@@ -160,7 +160,7 @@ def test_by_way_of_a_guest(network, router, family):
 
 
 def test_several_queues(network, router):
-    """Flows of a port with several queues: each packet once."""
+    """A port with several queues: each packet comes out once."""
     guest = {4: "10.1.0.60", 6: "fd00:1::60", "mac": "02:00:00:00:01:60"}
     router.add_tenant("q1", "--queues", 2, vrf="red", gateway="10.1.0.1/24", guest=guest[4], guest_mac=guest["mac"])
     try:

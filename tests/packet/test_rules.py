@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Security rules decide about new flows, replies pass, and changes reach flows that are there."""
+"""Security rules decide about new flows, replies pass, and changes reach existing flows."""
 import threading
 import time
 
@@ -86,7 +86,7 @@ def test_first_match_decides_and_replies_pass(router, rules, family, port, direc
 def test_other_direction_needs_a_rule_of_its_own(router, rules, family):
     rules("r2", "egress", "allow --protocol icmp" if family == 4 else "allow --protocol icmpv6")
     packet = udp_packet(family, G1, G2)
-    passes(router, packet)  # what comes to r2 is not its egress list's business
+    passes(router, packet)  # the egress list does not apply to packets to r2
     fresh = udp_packet(family, G2, G1, sport=4444)
     with router.drops(flow_denied_egress=1):
         assert_nothing(router.run("r2", from_guest(G2, fresh)))
@@ -114,7 +114,7 @@ def test_a_deny_rule_kills_flows_that_are_there(router, rules):
     passes(router, other)
     router.cli("rule", "del", name, 5)
     passes(router, packet)
-    # One that rests is killed too: within about a second, or later where the machine is busy.
+    # An idle flow is ended too, within about a second, or later on a busy machine.
     router.cli("rule", "add", name, 5, "deny", "--protocol", "udp")
     deadline = time.monotonic() + 5
     while any(f["action"] == "FLOW_ACTION_ALLOW" for f in router.cli("flow", "list", "--vrf", "ruled")):
@@ -148,7 +148,7 @@ def test_ten_thousand_rules(router, rules, tmp_path):
     text = tmp_path / "rules.txt"
     text.write_text("".join(f"{i + 1} allow --protocol udp --source 10.{i >> 8}.{i & 255}.0/24 --destination-ports {i + 1}\n" for i in range(10000)))
     router.cli("rule", "load", name, text)
-    packet = udp_packet(4, G1, G2, dport=257)  # 10.1.0.0/24 is rule 257's
+    packet = udp_packet(4, G1, G2, dport=257)  # rule 257 matches 10.1.0.0/24
     passes(router, packet)
     (flow,) = router.cli("flow", "list", "--vrf", "ruled")
     assert flow["ingress_rule"] == 257

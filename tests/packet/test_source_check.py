@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A guest cannot send with another's address where its port says so."""
+"""With a source check on its port, a guest cannot send with an address of another one."""
 import pytest
 from scapy.layers.inet6 import (ICMPv6ND_NA, ICMPv6ND_RA, ICMPv6ND_Redirect, ICMPv6NDOptDstLLAddr, IPv6, IPv6ExtHdrDestOpt, IPv6ExtHdrFragment,
                                 IPv6ExtHdrHopByHop)
@@ -35,7 +35,7 @@ def test_another_s_ip_address(router, check, family, kind, reason):
 
 
 def test_reverse_path_takes_what_is_routed_to_the_guest(network, router, check):
-    """Prefixes behind the guest, also those that a route brings later."""
+    """A prefix behind the guest is accepted once a route leads there."""
     nexthop = network.new_id()
     packet = udp_packet(4, "10.99.0.1", T2)
     check("reverse_path")
@@ -109,7 +109,7 @@ def test_a_link_local_target_may_be_the_source(router, check):
 @pytest.mark.parametrize("what", [ICMPv6ND_RA(routerlifetime=9000), ICMPv6ND_Redirect(tgt="fe80::5", dst="2001:db8::9")],
                          ids=["advertisement", "redirect"])
 def test_only_the_gateway_is_a_router(router, check, what):
-    """Linux takes both from a unicast frame, too, which the gateway's node does not see."""
+    """Linux also accepts both in unicast frames, which the gateway's node does not get."""
     check("strict")
     for mac in ("33:33:00:00:00:01", T2["mac"]):
         with router.drops(source_router=1):
@@ -119,7 +119,7 @@ def test_only_the_gateway_is_a_router(router, check, what):
 @pytest.mark.parametrize("headers", [(IPv6ExtHdrDestOpt(),), (IPv6ExtHdrHopByHop(), IPv6ExtHdrDestOpt()),
                                      (IPv6ExtHdrFragment(),), (IPv6ExtHdrDestOpt(),) * 9], ids=["options", "two", "fragment", "nine"])
 def test_discovery_behind_extension_headers(router, check, headers):
-    """Hosts accept it, and no check sees its claims (CVE-2021-27853)."""
+    """Hosts accept discovery behind extension headers, where its claims cannot be checked (CVE-2021-27853)."""
     check("strict")
     with router.drops(source_unchecked=1):
         assert_nothing(router.run("t1", advertisement(T1[6], T2[6], *headers)))
@@ -128,7 +128,7 @@ def test_discovery_behind_extension_headers(router, check, headers):
 @pytest.mark.parametrize("tag", [b"\x81\x00\x00\x00", b"\x88\xa8\x00\x00", b"\x91\x00\x00\x00", b"\x00\x26"],
                          ids=["802.1Q", "802.1ad", "9100", "802.3"])
 def test_frames_that_hide_their_addresses(network, router, check, tag):
-    """On a bridge: a receiver that takes a priority tag off would believe the address inside."""
+    """On a bridge, a receiver that removes a priority tag would accept the address inside."""
     router.cli("vrf", "add", "hidden")
     router.cli("bridge", "add", "hidden")
     ends = {"hid1": ("10.8.0.2", "02:00:00:00:08:02"), "hid2": ("10.8.0.3", "02:00:00:00:08:03")}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Frames that end too early, at every byte: counted, nothing comes out, the router lives."""
+"""Frames that are cut at every byte are counted and dropped."""
 import pytest
 from scapy.layers.inet import ICMP, IP, UDP, IPOption_Router_Alert
 from scapy.layers.inet6 import ICMPv6EchoRequest, ICMPv6ND_NS, ICMPv6NDOptSrcLLAddr, IPv6
@@ -26,7 +26,7 @@ def test_from_the_underlay(network, router, encap, under, inner):
 @outsides
 @pytest.mark.parametrize("inner", FAMILIES)
 def test_from_the_underlay_with_lengths_that_fit(network, router, encap, under, inner):
-    """The outer headers are right: it is the inner ones that promise more than there is."""
+    """The outer headers are correct, but the inner ones state more bytes than there are."""
     tag = RED_UNIFORM if inner == 6 else 1001
     frame = bytes(from_host(encap, under, udp_packet(inner, FAR, T1, payload=b"payload"), tag=tag, tos=1))
     frames = [cut(frame, n, fix=True) for n in range(ETHERNET, len(frame))]
@@ -37,7 +37,7 @@ def test_from_the_underlay_with_lengths_that_fit(network, router, encap, under, 
 @pytest.mark.parametrize("encap", IN_UDP)
 @pytest.mark.parametrize("under", FAMILIES)
 def test_udp_length_ends_before_the_payload(network, router, encap, under):
-    """RFC 768: what lies behind the UDP length is not the datagram's."""
+    """RFC 768: bytes behind the UDP length are not part of the datagram."""
     packet = udp_packet(4, FAR, T1, payload=b"payload")
     frames = []
     for n in range(8, len(bytes(from_host(encap, under, packet)[UDP]))):
@@ -50,7 +50,7 @@ def test_udp_length_ends_before_the_payload(network, router, encap, under):
 
 @outsides
 def test_padding_is_cut_off(network, router, encap, under):
-    """What lies behind the IP length: a device's padding, or a lie."""
+    """Bytes behind the IP length are padding and are removed."""
     for family in FAMILIES:
         packet = udp_packet(family, FAR, T1, payload=b"")
         out = router.run("fab0", bytes(from_host(encap, under, packet)) + b"padding" * 3)
@@ -74,7 +74,7 @@ TRUNCATED = {"options4": {"ip_truncated", "ip4_bad_header_length"}, "arp": {"arp
 @pytest.mark.parametrize("kind", GUEST_FRAMES)
 def test_from_a_guest(network, router, kind):
     frame = bytes(GUEST_FRAMES[kind])
-    assert router.run("t1", frame)  # whole, it does something
+    assert router.run("t1", frame)  # the whole frame is answered or forwarded
     frames = [frame[:n] for n in range(ETHERNET, len(frame))]
     with router.all_dropped(len(frames), TRUNCATED.get(kind, {"ip_truncated"})):
         assert_nothing(router.run("t1", *frames))
@@ -82,7 +82,7 @@ def test_from_a_guest(network, router, kind):
 
 @pytest.mark.parametrize("kind", ["echo4", "echo6"])
 def test_short_echo(network, router, kind):
-    """The IP header is right, the ICMP message has fewer than 8 bytes."""
+    """The IP header is correct, but the ICMP message has fewer than 8 bytes."""
     frame = bytes(GUEST_FRAMES[kind])
     l4 = 34 if kind == "echo4" else 54
     frames = [cut(frame, n, fix=True) for n in range(l4, l4 + 8)]

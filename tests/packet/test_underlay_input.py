@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a fabric port takes and what it does not."""
+"""Which packets a fabric port accepts, and which it drops."""
 import pytest
 from scapy.layers.inet import ICMP, IP, TCP, UDP, IPOption_Router_Alert
 from scapy.layers.inet6 import (ICMPv6EchoReply, ICMPv6EchoRequest, ICMPv6ND_RA, IPv6, IPv6ExtHdrDestOpt, IPv6ExtHdrFragment,

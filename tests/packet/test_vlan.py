@@ -89,7 +89,7 @@ def test_arp(fabv):
     got = fabv.expect("fabv", lambda p: ARP in p)
     assert_same(Ether(src=MAC, dst=mac) / Dot1Q(vlan=VLAN) / ARP(op=2, hwsrc=MAC, psrc=OWN[4], hwdst=mac, pdst=who), bytes(got))
     fabv.cli("neighbor", "del", "fabv", who)
-    # An echo from a host that is not known: the question carries the tag too.
+    # After an echo from an unknown host the router's question has the tag, too.
     fabv.taps["fabv"].send(tagged(Ether() / IP(src="192.0.3.71", dst=OWN[4]) / ICMP()))
     got = fabv.expect("fabv", lambda p: ARP in p)
     asked = ARP(hwsrc=MAC, psrc=OWN[4], hwdst="00:00:00:00:00:00", pdst="192.0.3.71")

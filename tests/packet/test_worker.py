@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What workers tell of themselves: how long their loops take and why, whose their CPU was, which system calls they make."""
+"""What workers report: how long their loops take and why, which time other threads took, and their system calls."""
 import contextlib
 import os
 import re
@@ -35,7 +35,7 @@ def worker(daemon):
 
 
 def wait_for(daemon, true_of):
-    """What the kernel says is asked once a second."""
+    """Waits, because the daemon asks the kernel once a second."""
     deadline = time.monotonic() + 10
     while not true_of(worker(daemon)["state"]):
         assert time.monotonic() < deadline
@@ -47,7 +47,7 @@ def latency(daemon, *options):
 
 
 def observe(daemon, seconds):
-    """What the loops were during this time."""
+    """The loops during this time."""
     latency(daemon, "--reset")
     time.sleep(seconds)
     return latency(daemon)
@@ -55,7 +55,7 @@ def observe(daemon, seconds):
 
 @contextlib.contextmanager
 def competitor(cpu):
-    """Somebody who wants this CPU all the time."""
+    """A process that uses this CPU without pause."""
     with subprocess.Popen([sys.executable, "-c", "while True: pass"], preexec_fn=lambda: os.sched_setaffinity(0, {cpu})) as p:
         try:
             yield
@@ -64,19 +64,19 @@ def competitor(cpu):
 
 
 def interrupts(name):
-    """How many of a kind all CPUs have had."""
+    """The number of interrupts of a kind, on all CPUs."""
     with open("/proc/interrupts", encoding="ascii") as f:
         return sum(int(n) for n in next(line for line in f if line.strip().startswith(name + ":")).split()[1:] if n.isdigit())
 
 
 def test_shootdowns(daemon):
-    """A thread of the daemon makes the workers' CPUs forget translations, until it is told to end."""
+    """A thread of the daemon causes TLB shootdowns on the workers' CPUs until it is ended."""
     def debugger():
         return [t for t in daemon.cli("thread", "list") if t["name"] == "svc-debug"]
 
     assert not debugger()
     if os.uname().machine == "x86_64" and len(os.sched_getaffinity(0)) > 1:
-        daemon.cli("worker", "set", 0, "--idle", "spin")  # the kernel spares CPUs that sleep
+        daemon.cli("worker", "set", 0, "--idle", "spin")  # the kernel sends no shootdowns to sleeping CPUs
     before = interrupts("TLB") if os.uname().machine == "x86_64" else 0
     daemon.cli("debug", "shootdowns", "--per-second", 20000)
     try:
@@ -145,7 +145,7 @@ def test_kernels_view(daemon):
     w = worker(daemon)
     wait_for(daemon, lambda s: s["affinity"] == str(w["cpu"]) and s["last_cpu"] == w["cpu"])
     tid = w["state"]["tid"]
-    os.sched_setaffinity(tid, os.sched_getaffinity(0))  # somebody moves the thread, and the daemon moves it back
+    os.sched_setaffinity(tid, os.sched_getaffinity(0))  # the daemon moves the thread back
     wait_for(daemon, lambda s: s["affinity"] == str(w["cpu"]))
 
 
@@ -180,7 +180,7 @@ def test_system_calls_are_counted(daemon, idle, call):
     time.sleep(0.05)
     before = calls(daemon)
     seen = traced(worker(daemon)["state"]["tid"], 0.5)
-    assert set(seen) <= {call, "restart_syscall", *(["read"] if idle == "interrupt" else [])}  # of its doorbell
+    assert set(seen) <= {call, "restart_syscall", *(["read"] if idle == "interrupt" else [])}  # resets its doorbell
     assert calls(daemon) - before >= seen[call] > 0
 
 
@@ -203,7 +203,7 @@ def test_late_worker_is_behind(daemon):
     most = 0
     deadline = time.monotonic() + 4
     while time.monotonic() < deadline and most < 300_000:
-        most = max(most, worker(daemon)["state"]["behind_us"])  # the daemon answers meanwhile
+        most = max(most, worker(daemon)["state"]["behind_us"])  # the daemon still answers
         time.sleep(0.05)
     assert 300_000 <= most < 5_000_000
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Workers of all roles and ports of all modes: every packet comes out once, those of a flow in their order, and what cannot be is refused."""
+"""Workers of all roles and ports of all modes: each packet comes out once and in order of its flow; impossible requests are refused."""
 import os
 import struct
 
@@ -47,7 +47,7 @@ def numbered(flow, number):
 
 
 def stream(router, first, n):
-    """Sends n rounds of a packet of each flow; yields to the caller's changes in between."""
+    """Sends a packet of each flow in each of n rounds; yields after each round, so that the caller can make changes."""
     for number in range(first, first + n):
         for flow in range(FLOWS):
             router.taps["w1"].send(numbered(flow, number))
@@ -55,7 +55,7 @@ def stream(router, first, n):
 
 
 def collect(router, n, seconds=10):
-    """Numbers by flow, in the order in which they came out."""
+    """Returns the packets' numbers by flow, in the order in which they came out."""
     seen = {}
 
     def is_ours(f):
@@ -146,7 +146,7 @@ def test_isolated_receive(extra):
         assert after[11] - before[11] >= 10 * FLOWS and after[12] - before[12] >= 10 * FLOWS
         w = extra.cli("worker", "show", 11)[0]
         assert w["target"] == "12" and w["state"]["thread"] == "pmd-rx-11"
-        extra.cli("worker", "del", 12)  # another one takes its place
+        extra.cli("worker", "del", 12)  # another worker takes over
         assert extra.cli("worker", "show", 11)[0]["target"] != "12"
         for _ in stream(extra, 10, 5):
             pass

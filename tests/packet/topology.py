@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What stands around the router in all tests: a host on the underlay, guests of two tenants, a tunnel of each kind."""
+"""The network around the router in all tests: a host on the underlay, guests of two tenants, a tunnel of each kind."""
 import ipaddress
 
 FAB0_MAC, HOST_MAC = "02:00:00:00:f0:01", "02:00:00:00:f0:02"
@@ -10,7 +10,7 @@ REMOTE_ROUTER_MAC = "02:00:00:00:aa:02"
 GATEWAY = {4: "10.1.0.1", 6: "fd00:1::1"}
 T1 = {4: "10.1.0.11", 6: "fd00:1::11", "mac": "02:00:00:00:01:11"}
 T2 = {4: "10.1.0.12", 6: "fd00:1::12", "mac": "02:00:00:00:01:12"}
-# The other tenant's: the same addresses on purpose.
+# A guest of the other tenant, with the same addresses on purpose.
 B1 = {4: "10.1.0.11", 6: "fd00:1::11", "mac": "02:00:00:00:02:11"}
 
 OVERLAYS = ("mplsoudp", "mplsogre", "vxlan", "geneve")
@@ -26,13 +26,13 @@ def vni(label):
 
 
 def ids_of(tag):
-    """label or vni options of a tunnel that leads to what the number stands for"""
+    """The options of a tunnel with this label, or with the VNI of this label, by encapsulation."""
     routed = ("--vni", vni(tag), "--router-mac", REMOTE_ROUTER_MAC)
     return {"mplsoudp": ("--label", tag), "mplsogre": ("--label", tag), "vxlan": routed, "geneve": routed}
 
 
 class Network:
-    """The router with that topology. Tunnels are added as tests ask for them, each with its destinations, and stay."""
+    """The router with that topology. Tunnels are added when a test asks for them, each with its destinations, and stay."""
 
     def __init__(self, router):
         self.router = router

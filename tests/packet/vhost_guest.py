@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A vhost-user guest that posts any descriptor: the protocol's front end and one transmit ring, nothing else."""
+"""A vhost-user guest that posts any descriptor: only the protocol's front end and one transmit ring."""
 import array
 import mmap
 import os
@@ -17,7 +17,7 @@ DATA = 2 * RING_BYTES
 
 class Guest:
     def __init__(self, path, frame, described=None, space=1 << 17):
-        """All slots of the transmit ring hold the frame; its descriptors say that it has `described` bytes."""
+        """All slots of the transmit ring hold the frame; their descriptors state `described` bytes."""
         self.fd = os.memfd_create("guest")
         os.ftruncate(self.fd, DATA + space)
         self.memory = mmap.mmap(self.fd, DATA + space)
@@ -40,7 +40,7 @@ class Guest:
         self.tell(GET_FEATURES)
         self.sock.recv(20, socket.MSG_WAITALL)
         self.tell(SET_FEATURES, struct.pack("<Q", FEATURES))
-        self.tell(SET_MEM_TABLE, struct.pack("<IIQQQQ", 1, 0, 0, size, 0, 0), self.fd)  # its own addresses begin at 0
+        self.tell(SET_MEM_TABLE, struct.pack("<IIQQQQ", 1, 0, 0, size, 0, 0), self.fd)  # guest addresses begin at 0
         for ring in range(2):
             base = ring * RING_BYTES
             self.tell(SET_VRING_NUM, struct.pack("<II", ring, SLOTS))
@@ -54,7 +54,7 @@ class Guest:
             self.tell(SET_VRING_ENABLE, struct.pack("<II", ring, 1))
 
     def post(self):
-        """Fills the ring up. Returns how many frames have been taken in all."""
+        """Fills the ring. Returns how many frames the router has taken in all."""
         used = struct.unpack_from("<H", self.memory, RING_BYTES + 12288 + 2)[0]
         self.sent += (used - self.sent) & 0xffff
         struct.pack_into("<H", self.memory, RING_BYTES + 8192 + 2, (self.sent + SLOTS) & 0xffff)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What each idle policy costs and what a packet after silence waits: ping between two tap guests of one worker, 10 ms apart.
+"""Measures the CPU use of each idle policy and the delay of a packet after a pause: pings between two tap guests of one worker, 10 ms apart.
 
 usage: sudo taskset -c 0,1 tests/perf/idle.py [PINGS]     the worker has the last CPU of these, and ping the first
 """
@@ -20,7 +20,7 @@ QUIET = 3  # seconds
 
 @contextlib.contextmanager
 def namespaces():
-    """A network namespace for each guest, which ends with its process."""
+    """A network namespace for each guest; it ends with the process that holds it."""
     holders = {g: subprocess.Popen(["unshare", "--net", "sleep", "600"]) for g in GUESTS}
     try:
         time.sleep(0.3)
@@ -47,7 +47,7 @@ def cpu_ticks(pid, tid):
 
 
 def cost(daemon):
-    """Share of its CPU that the worker takes while nothing comes, and its system calls a second."""
+    """The worker's CPU use without traffic, and its system calls per second."""
     state = daemon.cli("worker", "show", 0)[0]["state"]
     start, before = time.monotonic(), cpu_ticks(daemon.process.pid, state["tid"])
     time.sleep(QUIET)

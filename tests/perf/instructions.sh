@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Instructions per packet of each node, counted by callgrind, against tests/perf/instructions.txt.
-# usage: instructions.sh [--store]     fails when a node has become more than 10 % longer; --store writes the new baseline
+# usage: instructions.sh [--store]     fails when a node needs over 10 % more instructions; --store writes the new baseline
 #
 # The counts depend on the compiler, not on the machine: with another compiler than the baseline's they are shown, not compared.
 set -euo pipefail
@@ -16,7 +16,7 @@ command -v valgrind >/dev/null || { echo "valgrind is missing. Run: sudo make de
 nodes=$(sed -n 's/^\t{"\([a-z0-9_]*\)", .*/\1/p' tests/perf/node_bench.c)
 echo "==> instructions: $(wc -w <<<"$nodes") nodes under callgrind"
 
-# Entering a function that is measured inside of another one would end the counting: loops run apart from their nodes.
+# A measured function that is called within another one would end the counting, so loops run apart from their nodes.
 count() { # OUT NAME...
   local out=$1
   shift

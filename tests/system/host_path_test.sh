@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # The host's own traffic with real kernels: a corelaned, the kernel behind its host port, and a peer on the wire. Both families, both
-# directions, fragments, TCP; without and with a host-path worker, steered and not; the interface deleted by hand.
+# directions, fragments, TCP; with and without a host-path worker and steering; deletion of the interface by hand.
 # Usage: host_path_test.sh   (CORELANED and CORELANE name other programs than those of this checkout)
 set -eu
 
@@ -121,7 +121,7 @@ everything() {
 case=setup
 wire
 start || fail "corelaned does not start"
-# Not by net_af_packet, which puts fragments together and cuts off what its buffers do not hold.
+# Not with net_af_packet, which reassembles fragments and truncates what does not fit its buffers.
 corelane port add fab0 fabric tap --address 192.0.2.1/24,2001:db8::1/64
 ip -n "$id-fabric" link set fab0 master br0
 is_up fab0

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# The intruder lab, in short: explain finds a thread that takes the worker's CPU and names it, and finds nothing where nothing is wrong. What is
-# asserted are ranks, not rates. Then an interrupted run: nothing of it is left.
+# The intruder lab, in short: explain finds a thread that takes the worker's CPU and names it, and finds nothing where nothing is wrong. It
+# asserts ranks, not rates. Then it interrupts a run, which must leave nothing behind.
 # Usage: intrude_test.sh   (CORELANE names another program than bin/corelane; corelaned and corelane-gen are beside it)
 set -eu
 
@@ -24,7 +24,7 @@ taskset -c 0,1 true 2>/dev/null || { echo "SKIP: CPUs 0 and 1 may not be used he
 ours() { find /tmp -maxdepth 1 -name "corelane-intrude-*" | sort; }
 before=$(ours)
 
-# A busy machine may disturb a run as well: one of three has to be right.
+# A busy machine may disturb a run, too, so one of three must be right.
 found() { # CASE
 	for try in 1 2 3; do
 		if taskset -c 0,1 "$command" lab intrude matrix --case "$1" --runs 1 --window 3s >"$dir/$1-$try" 2>&1; then

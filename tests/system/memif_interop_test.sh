@@ -63,7 +63,7 @@ wait_socket() {
 ours_count() { grep -o "$1 [0-9]*" "$dir/echo" | tail -n 1 | cut -d' ' -f2; }
 dpdk_count() { awk -v name="$1-packets:" '$1 == name { n = $2 } END { print n + 0 }' "$dir/testpmd"; }
 
-# Every frame is accounted for, but for what the rings held when the connection ended.
+# Every frame is accounted for, except those that the rings held when the connection ended.
 check() { # RINGS LONGEST MINIMUM
 	local rest
 	wait "$echo_pid" || fail "our side ended with an error"
@@ -95,7 +95,7 @@ serve 4 --forward-mode=flowgen
 check 4 60 1000
 [ "$(grep -c '^queue . received' "$dir/echo")" = 4 ] || fail "not all queues carried frames"
 
-# testpmd keeps only a few frames on the way: its net_memif overruns the ring when a chain meets the last free slots.
+# testpmd keeps only a few frames in flight: its net_memif overruns the ring when a chain reaches the last free slots.
 case="DPDK client, chained frames of 4500 bytes"
 serve 1 --forward-mode=io --tx-first --txpkts=1500,1500,1500
 check 1 4500 100

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Routes come and go while traffic flows: no datagram may be lost. usage: route_load.py [ROUTES]"""
+"""Adds, replaces and deletes routes under traffic: no datagram may be lost. usage: route_load.py [ROUTES]"""
 import os
 import sys
 import time
 
 import soak
 
-GROWTH = 256 << 20  # bytes: tables keep the room that a million routes took
+GROWTH = 256 << 20  # bytes: tables keep the memory of a million routes
 
 
 def write_routes(path, count):

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Routes come and go while traffic flows, and nothing is lost. usage: route_load_test.sh [ROUTES]
+# Routes are added, replaced and deleted under traffic; no datagram is lost. usage: route_load_test.sh [ROUTES]
 set -eu
 [ "$(id -u)" = 0 ] || { echo "needs root for network namespaces" && exit 77; }
 exec /usr/bin/python3 "$(dirname "$0")/route_load.py" "${1:-200000}"

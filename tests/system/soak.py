@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Soak: two hosts, a VRF per overlay, steady traffic, and random changes all the time.
 
-At the end every datagram that was sent has arrived or is explained by a drop counter, and buffers, descriptors and memory of
-both daemons are where they were. usage: soak.py SECONDS [SEED]; CORELANED and CORELANE name the programs.
+At the end every datagram has arrived or is explained by a drop counter, and both daemons use as many buffers, descriptors and
+as much memory as before. usage: soak.py SECONDS [SEED]; CORELANED and CORELANE name the programs.
 """
 import ctypes
 import json
@@ -22,7 +22,7 @@ DAEMON = os.environ.get("CORELANED", os.path.join(TOP, "bin", "corelaned"))
 COMMAND = os.environ.get("CORELANE", os.path.join(TOP, "bin", "corelane"))
 OVERLAYS = ("mplsoudp", "mplsogre", "vxlan")
 PAUSE = 0.0005  # seconds between datagrams of a flow
-MEMORY_GROWTH = 64 << 20  # bytes that a daemon may gain: its tables keep what they once needed
+MEMORY_GROWTH = 64 << 20  # bytes that a daemon may gain, because its tables do not shrink
 
 
 def run(*args):
@@ -136,7 +136,7 @@ class Lab:
         return codes
 
     def end(self):
-        """Stops everything; what went wrong in that."""
+        """Stops everything; returns what went wrong."""
         codes = self.down()
         for p in multiprocessing.active_children():
             p.kill()
@@ -152,7 +152,7 @@ def sender(netns, source, target, stop, sent):
         try:
             s.sendto(payload, (target, 5000))
             n += 1
-        except OSError:  # its port is down for a moment: nothing was sent
+        except OSError:  # the port is down for a moment, so nothing was sent
             pass
         if n % 8 == 0:
             time.sleep(8 * PAUSE)
@@ -196,13 +196,13 @@ class Flow:
     def stop(self):
         self.stop_send.set()
         self.send.join()
-        time.sleep(1)  # what is on its way
+        time.sleep(1)  # for datagrams on their way
         self.stop_recv.set()
         self.recv.join()
 
 
 class Chaos:
-    """Random changes; each leaves the host as it found it, or what it changed is undone by a later one."""
+    """Random changes. Each is undone at its end, or by a later one."""
 
     def __init__(self, lab, rng):
         self.lab, self.rng, self.done = lab, rng, {}
@@ -271,7 +271,7 @@ class Chaos:
 
 
 def settled(h):
-    """Status once the packets on their way have gone."""
+    """The status after the packets on their way have left."""
     for _ in range(20):
         status = h.json("status")[0]
         if int(status["mbufs_in_use"]) == 0:
@@ -307,12 +307,12 @@ def check(lab, flows, before, after, drops, growth=MEMORY_GROWTH):
 
 
 def since(now, then):
-    """Counters that grew, by how much."""
+    """The growth of each counter that grew."""
     return {k: v - then.get(k, 0) for k, v in now.items() if v > then.get(k, 0)}
 
 
 def report(lab, failed, ok):
-    """The exit status."""
+    """Returns the exit status."""
     for f in failed:
         print("FAILED: " + f)
     if not failed:

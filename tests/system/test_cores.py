@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`corelane cores apply` and `rollback` on the real kernel: everything is as before afterwards, whatever ended them.
+"""`corelane cores apply` and `rollback` on the real kernel: a rollback restores the machine, however apply ended.
 
-The threads that are moved are those of a PID namespace of the test; interrupts, workqueues and memory settings are the machine's, for the
-moments between apply and rollback. A snapshot before and one after are compared; at the end of a test a rollback is made in any case.
+Only threads in a PID namespace of the test are moved. Interrupts, workqueues and memory settings are the machine's and change between
+apply and rollback. Snapshots before and after are compared. Every test ends with a rollback.
 """
 import fcntl
 import glob
@@ -82,7 +82,7 @@ class Machine:
         os.sched_setaffinity(0, self.cpus)
 
     def start(self, *command, cpus=None):
-        """A process that stays; returns its PID outside."""
+        """Starts a process that stays; returns its PID outside the namespace."""
         p = subprocess.Popen(self.inside + list(command), preexec_fn=lambda: os.sched_setaffinity(0, cpus or self.cpus))
         self.started.append(p)
         deadline = time.monotonic() + 5
@@ -115,7 +115,7 @@ class Machine:
             return json.load(f)["workers"][0]["cpu"]
 
     def pids(self):
-        """All threads of the namespace, as they are numbered outside."""
+        """All threads of the namespace, with their numbers outside."""
         own = os.stat(f"/proc/{self.inside[2]}/ns/pid").st_ino
         found = []
         for task in glob.glob("/proc/[0-9]*/task/[0-9]*"):
@@ -130,7 +130,7 @@ class Machine:
         now = {path: read(path) for path in SETTINGS + glob.glob("/proc/irq/*/smp_affinity_list")}
         for queue in ("rps0/queues/rx-0/rps_cpus", "rps1/queues/tx-0/xps_cpus"):
             now[queue] = subprocess.run(self.inside + ["cat", "/sys/class/net/" + queue], capture_output=True, text=True, check=False).stdout
-        for pid in self.pids():  # others of the machine may move themselves at any time
+        for pid in self.pids():  # other threads of the machine may be moved at any time
             task = f"/proc/{pid}"
             status, group = read(task + "/status"), read(task + "/cgroup")
             if status and group:
@@ -148,7 +148,7 @@ class Machine:
 
 
 def changed(before, after):
-    """What differs between two snapshots; threads that came or went are no difference."""
+    """The differences between two snapshots, without threads that were started or ended."""
     keys = [k for k in before.keys() | after.keys() if not (k.startswith("thread ") and (k not in before or k not in after))]
     return {k: (before.get(k), after.get(k)) for k in keys if before.get(k) != after.get(k)}
 
@@ -208,7 +208,7 @@ def test_applied_and_all_back(machine):
             assert str(worker) not in read(irq + "/smp_affinity_list").split(","), irq
     after = machine.snapshot()
     assert int(after["rps0/queues/rx-0/rps_cpus"].replace(",", ""), 16) == sum(1 << c for c in others)
-    if os.path.exists("/sys/fs/cgroup/cpuset/cpuset.cpus"):  # nobody in it gets out, not even with a system call
+    if os.path.exists("/sys/fs/cgroup/cpuset/cpuset.cpus"):  # its threads cannot leave it, not even with a system call
         assert machine.start("sleep", "1") and "/corelane-host" in read(f"/proc/{everywhere}/cgroup")
         refused = subprocess.run(["taskset", "-pc", str(worker), str(there)], capture_output=True, text=True, check=False)
         assert refused.returncode != 0, refused
@@ -224,7 +224,7 @@ def test_applied_and_all_back(machine):
 
 
 def test_worker_is_told_to_the_daemon(machine):
-    """Its thread alone must not be moved: the daemon would move it back."""
+    """The worker is moved by the daemon, which would undo a move of its thread alone."""
     worker, run = machine.worker_cpu(), machine.tmp + "/run"
     other = next(c for c in machine.cpus if c != worker)
     os.mkdir(run)

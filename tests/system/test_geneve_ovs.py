@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Geneve with Open vSwitch: tenants of Corelane and a host behind Open vSwitch, whose datapath is the one in user space, bridged and
-routed, over an IPv4 and an IPv6 underlay. Open vSwitch sends options with every packet.
+"""Geneve with Open vSwitch: tenants of Corelane and a host behind Open vSwitch, with its datapath in user space, bridged
+and routed, over an IPv4 and an IPv6 underlay. Open vSwitch sends options with every packet.
 
   tenants' namespace -- corelaned -- fab0 -- Open vSwitch -- veth -- host's namespace
 """
@@ -26,7 +26,7 @@ BRIDGED, ROUTED = 500, 600  # VNIs
 HOST_MAC, FAR_ROUTER = "02:00:00:00:0b:02", "02:00:00:00:bb:02"
 LAN, FAR_LAN = "10.5.0.1", "10.5.0.2"
 RED, FAR_RED = "10.1.0.11", "10.6.0.2"
-CRITICAL_PORT = 7777  # what is sent there gets a critical option
+CRITICAL_PORT = 7777  # packets to this port get a critical option
 MTU = 1400
 SENT = 1 << 20
 
@@ -78,7 +78,7 @@ class Namespace:
 
 
 class OpenVSwitch:
-    """Database and daemon of its own, in a directory of their own: the machine's Open vSwitch is not touched."""
+    """An Open vSwitch with its own database and directory; the machine's is not touched."""
 
     def __init__(self, namespace):
         self.dir = tempfile.TemporaryDirectory(prefix="corelane-ovs-")
@@ -170,7 +170,7 @@ class Lab:
         self.host.device("eth0", f"{FAR_LAN}/24", f"{FAR_RED}/24", mac=HOST_MAC)
         self.host.ip("neighbor", "add", "10.6.0.1", "lladdr", FAR_ROUTER, "dev", "eth0")
         self.host.ip("route", "add", "10.1.0.0/24", "via", "10.6.0.1")
-        self.host.run("ethtool", "-K", "eth0", "tx", "off")  # the switch wants whole packets with their checksums
+        self.host.run("ethtool", "-K", "eth0", "tx", "off")  # the switch needs complete checksums
 
     def drops(self, reason):
         return sum(int(d.get("packets", 0)) for d in self.router.cli("drops") if d["reason"] == reason)
@@ -220,7 +220,7 @@ print(hashlib.sha256(data).hexdigest())
 
 @ways
 def test_tcp(lab, near, far):
-    """A megabyte there and back."""
+    """Sends a megabyte in each direction."""
     wait(lambda: answers(lab.tenant, far), f"answer of {far}")
     server = lab.host.start(sys.executable, "-c", SERVER, far, stdout=subprocess.PIPE, text=True)
     try:
@@ -233,7 +233,7 @@ def test_tcp(lab, near, far):
 
 
 def test_options_are_on_the_wire(lab):
-    """Else the tests above would show nothing of them."""
+    """Without options on the wire the tests above would not test them."""
     wait(lambda: answers(lab.tenant, FAR_LAN), f"answer of {FAR_LAN}")
     udp = "ip6[48]" if lab.under == 6 else "udp[8]"
     seen = lab.middle.start("timeout", "20", "tcpdump", "-n", "-i", "fab0", "-c", "5", f"{udp} == 2 and dst port 6081 and dst host {FAB0[lab.under]}",

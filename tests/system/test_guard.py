@@ -16,14 +16,14 @@ import pytest
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "packet"))
 from daemon import Daemon  # noqa: E402
 
-SOON = 6.0  # the guard looks once a second; the rest is for a loaded machine
+SOON = 6.0  # the guard checks once a second; the margin is for a loaded machine
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0 or len(os.sched_getaffinity(0)) < 2, reason="needs root and two CPUs")
 
 
 @pytest.fixture(scope="module")
 def router():
-    """Its worker has the last CPU, all else the others."""
+    """A daemon whose worker has the last CPU; all other threads have the other CPUs."""
     d = Daemon()
     try:
         wait(lambda: d.cli("thread", "list"), "threads")
@@ -54,10 +54,10 @@ def wait(condition, what, seconds=10.0):
 
 
 class Guard:
-    """corelane cores guard, its events as they come."""
+    """A running `corelane cores guard` and its events."""
 
     def __init__(self, router, *options):
-        self.journal = tempfile.mkdtemp(prefix="corelane-guard-", dir="/dev/shm")  # a busy disk is not what is tested
+        self.journal = tempfile.mkdtemp(prefix="corelane-guard-", dir="/dev/shm")  # a busy disk would delay repairs
         self.process = subprocess.Popen(
             ["taskset", "-c", str(other_cpu()), router.cli_path, "--socket", router.socket, "-o", "json", "cores", "guard", "--plan", router.plan,
              "--journal", self.journal,
@@ -66,7 +66,7 @@ class Guard:
         self.events = []
         threading.Thread(target=self.read, daemon=True).start()
         wait(lambda: any("watching workers' CPUs" in e["text"] for e in self.events), "greeting")
-        time.sleep(1.5)  # the first look is over
+        time.sleep(1.5)  # until the first check is over
 
     def read(self):
         for line in self.process.stdout:
@@ -104,7 +104,7 @@ def guard(router, *options):
 
 @contextlib.contextmanager
 def hog(cpu):
-    """A program that has one CPU; it wants all of it when that is the worker's."""
+    """A program on one CPU; it uses all of it if it is the worker's."""
     work = ":" if cpu == worker_cpu() else "sleep 0.1"
     p = subprocess.Popen(["taskset", "-c", str(cpu), "sh", "-c", f"while :; do {work}; done"])
     try:
@@ -147,7 +147,7 @@ def test_verify_against_a_plan(router):
 
 
 def test_verify_against_another_plan(router, tmp_path):
-    """A worker that the plan has elsewhere is missed there."""
+    """A worker that is not on its CPU of the plan is a FAIL."""
     with open(router.plan, encoding="utf-8") as f:
         plan = json.load(f)
     for cpu in plan["cpus"]:
@@ -162,7 +162,7 @@ def test_verify_against_another_plan(router, tmp_path):
 
 
 def test_reports_a_hog(router):
-    """Without --repair it is told and left alone, and told again when it has gone."""
+    """Without --repair the drift is only reported, and reported as cleared when the thread has ended."""
     with guard(router) as g:
         with hog(worker_cpu()) as p:
             begun = time.time()
@@ -183,11 +183,11 @@ def test_repairs_a_hog(router):
 
 
 def test_names_taskset(router):
-    """A thread that was elsewhere is moved by a tool: the event names the tool, unless that ended before it could be looked at."""
+    """The event names the tool that moved a thread, unless the tool ended before its command line could be read."""
     named = 0
     with guard(router) as g, contextlib.ExitStack() as stack:
         hogs = [stack.enter_context(hog(other_cpu())) for _ in range(4)]
-        time.sleep(3)  # the guard has seen them where they are
+        time.sleep(3)  # until the guard has seen their CPUs
         for p in hogs:
             begun = time.time()
             subprocess.run(["taskset", "-pc", str(worker_cpu()), str(p.pid)], check=True, stdout=subprocess.DEVNULL)
@@ -199,7 +199,7 @@ def test_names_taskset(router):
 
 
 def test_service_thread_moved(router):
-    """corelaned moves its own thread back; the guard sees it, or tells corelaned's event."""
+    """corelaned moves its own thread back; the guard passes on its event and repairs nothing."""
     [t] = [t for t in router.cli("thread", "list") if t["name"] == "eal-intr-thread"]
     with guard(router, "--repair") as g:
         begun = time.time()
@@ -229,7 +229,7 @@ def test_rps(router):
 
 @contextlib.contextmanager
 def movable_irq():
-    """An interrupt that may be moved, on the other CPU; afterwards as it was."""
+    """An interrupt that may be moved, on the other CPU; restored afterwards."""
     for n in sorted(int(n) for n in os.listdir("/proc/irq") if n.isdigit()):
         path = f"/proc/irq/{n}/smp_affinity_list"
         with open(path, encoding="ascii") as f:
@@ -258,7 +258,7 @@ def test_irq(router):
 
 
 def test_oscillation(router):
-    """Repairs that are undone again and again are reported, and pause."""
+    """Repairs that are undone repeatedly are reported and paused."""
     with guard(router, "--repair", "--every", "200ms") as g, hog(other_cpu()) as p:
         deadline = time.time() + 20
         while not g.find("oscillating", "threads.foreign", f"thread {p.pid}"):
@@ -295,7 +295,7 @@ def agent_path(router):
 
 
 def test_agent(router, tmp_path):
-    """It tells systemd when it watches, gives the data plane its configuration, and ends when told."""
+    """The agent notifies systemd, applies the node file to the data plane, and ends on SIGTERM."""
     router.cli("vrf", "add", "agent-test")
     node = tmp_path / "node.yaml"
     node.write_text(subprocess.run([router.cli_path, "--socket", router.socket, "export"], check=True, capture_output=True, text=True).stdout, encoding="utf-8")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `make install` installs is for production: its corelaned cannot inject faults, and does not offer to."""
+"""The corelaned that `make install` installs cannot inject faults, and does not list the options for it."""
 import os
 import subprocess
 import sys
@@ -30,7 +30,7 @@ def test_option_is_refused(installed):
     assert done.stderr.count("\n") == 1
     assert run(installed / "bin" / "corelaned", "--check").returncode == 0
     built = run(os.path.join(ROOT, "bin", "corelaned"), "--allow-debug", "--check")
-    assert built.returncode == 0, built.stderr  # the one of tests and labs can
+    assert built.returncode == 0, built.stderr  # the corelaned of tests and labs can
 
 
 def test_option_is_not_offered(installed):

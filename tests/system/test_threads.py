@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What becomes of threads that somebody moves, stops, starves or kills: reported within two seconds, and put right."""
+"""Threads that are moved, stopped, starved or killed from outside are reported within two seconds and, where possible, repaired."""
 import contextlib
 import ctypes
 import os
@@ -13,7 +13,7 @@ import pytest
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "packet"))
 from daemon import Daemon, Refused  # noqa: E402
 
-SOON = 2.0  # seconds until the daemon has to have seen it; asking it may take longer on a busy machine
+SOON = 2.0  # seconds within which the daemon must notice; the request for its events may take longer on a busy machine
 PTRACE_SEIZE, PTRACE_INTERRUPT, PTRACE_DETACH = 0x4206, 0x4207, 17
 WALL = 0x40000000
 
@@ -49,7 +49,7 @@ def events(d, kind, subject=None):
 
 
 def soon(d, kind, subject=None, seconds=SOON):
-    """Waits for an event and returns it: it has to have happened soon."""
+    """Waits for an event, asserts that it happened soon, and returns it."""
     begin = time.time()
     event, *more = wait(lambda: events(d, kind, subject), kind)
     assert not more
@@ -65,7 +65,7 @@ def other_cpu(cpu):
 
 
 def test_plan(router):
-    """Every thread is where the plan says, and none had to be moved for it."""
+    """Every thread runs on its CPUs of the plan, and none had to be moved back."""
     threads = router.cli("thread", "list")
     roles = {t["name"]: t["role"] for t in threads}
     assert roles["corelaned"] == "THREAD_ROLE_SERVICE"
@@ -92,7 +92,7 @@ def test_taskset(router, name, subject):
 
 
 def test_worker_on_another_cpu_is_no_stray(router):
-    """The plan follows the workers, and the service threads make room."""
+    """The plan follows the workers; service threads leave a worker's new CPU."""
     before = thread(router, "pmd-fwd-0")
     cpu = other_cpu(int(before["planned"]))
     router.cli("worker", "set", 0, "--cpu", cpu)
@@ -102,11 +102,11 @@ def test_worker_on_another_cpu_is_no_stray(router):
 
 
 def stalls_and_resumes(router, why, end):
-    """The worker is stalled until end()."""
+    """Asserts that worker 0 is reported as stalled until end() is called."""
     event = soon(router, "worker_stalled", "worker 0")
     assert why in event["text"]
     assert wait(lambda: thread(router, "pmd-fwd-0")["stalled_ms"] > 400, "stalled")
-    assert router.cli("status")  # the master does not wait for it
+    assert router.cli("status")  # the master does not wait for the worker
     end()
     soon(router, "worker_resumed", "worker 0", SOON + 1)
     assert thread(router, "pmd-fwd-0")["stalled_ms"] == 0
@@ -115,7 +115,7 @@ def stalls_and_resumes(router, why, end):
 
 @contextlib.contextmanager
 def stopped(tid):
-    """A debugger stops a single thread; yields what lets it go on."""
+    """A debugger stops a single thread; yields the function that lets it continue."""
     assert libc.ptrace(PTRACE_SEIZE, tid, None, None) == 0, os.strerror(ctypes.get_errno())
     try:
         assert libc.ptrace(PTRACE_INTERRUPT, tid, None, None) == 0
@@ -131,7 +131,7 @@ def test_debugger(router):
 
 
 def test_master_does_not_wait(router):
-    """What a stalled worker may still use is freed later; meanwhile everything is answered."""
+    """Memory that a stalled worker may still use is freed later; meanwhile all requests are answered."""
     router.cli("vrf", "add", "red")
     router.cli("port", "add", "t0", "tenant", "tap", "--vrf", "red")
     with stopped(thread(router, "pmd-fwd-0")["tid"]), subprocess.Popen(
@@ -145,7 +145,7 @@ def test_master_does_not_wait(router):
         router.cli("route", "add", "10.0.0.0/8", "--vrf", "red", "--nexthop", 1)
         router.cli("route", "del", "10.0.0.0/8", "--vrf", "red")
         assert not events(router, "master_stalled")
-        wait(lambda: events(router, "worker_stalled", "worker 0"), "worker_stalled")  # a master that was late itself takes longer
+        wait(lambda: events(router, "worker_stalled", "worker 0"), "worker_stalled")  # takes longer if the master was late
     soon(router, "worker_resumed", "worker 0", SOON + 1)
 
 
@@ -156,7 +156,7 @@ def put(path, text):
 
 @contextlib.contextmanager
 def cgroup(controller, tid):
-    """An own group of cgroup v1, where single threads can be put; everything goes back at the end."""
+    """A group of cgroup v1, which may hold single threads; at the end they return to their old group."""
     top = os.path.join("/sys/fs/cgroup", controller)
     if not os.path.exists(os.path.join(top, "tasks")):
         pytest.skip(f"no {controller} controller of cgroup v1, which takes single threads")
@@ -183,7 +183,7 @@ def test_freezer(router):
 
 
 def test_cpuset(router):
-    """The CPU is taken away from outside and given back."""
+    """The worker's CPU is removed from its cpuset and added again."""
     t = thread(router, "pmd-fwd-0")
     cpu = other_cpu(int(t["planned"]))
     with cgroup("cpuset", t["tid"]) as group:
@@ -214,7 +214,7 @@ while time.monotonic() < end:
 
 def test_starved_by_a_real_time_task(router):
     cpu = thread(router, "pmd-fwd-0")["planned"]
-    other_cpu(int(cpu))  # the master needs one
+    other_cpu(int(cpu))  # the master needs another CPU
     with subprocess.Popen([sys.executable, "-c", HOG, cpu, "2.5"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as hog:
         if hog.stdout.readline() != b"ready\n":
             pytest.skip("SCHED_FIFO is not permitted here")
@@ -230,11 +230,11 @@ def test_whole_process_stopped(router):
     router.process.send_signal(signal.SIGCONT)
     event = soon(router, "master_stalled")
     assert float(event["text"].split()[-2]) > 1
-    assert not events(router, "worker_stalled")  # it was not the worker's fault
+    assert not events(router, "worker_stalled")  # the worker alone did not stall
 
 
 def test_crash_of_a_worker_ends_the_process(router):
-    """Nothing half dead stays: the service manager starts it anew (Restart= in corelaned.service)."""
+    """The whole process ends, so that the service manager restarts it (Restart= in corelaned.service)."""
     tid = thread(router, "pmd-fwd-0")["tid"]
     tgkill = {"x86_64": 234, "aarch64": 131}[os.uname().machine]
     assert libc.syscall(tgkill, router.process.pid, tid, signal.SIGSEGV) == 0
@@ -242,7 +242,7 @@ def test_crash_of_a_worker_ends_the_process(router):
 
 
 def test_follow(router):
-    """What happens is printed at once."""
+    """Events are printed as they happen."""
     with subprocess.Popen([router.cli_path, "--socket", router.socket, "event", "list", "--follow"], stdout=subprocess.PIPE, text=True) as follow:
         t = thread(router, "pmd-fwd-0")
         subprocess.run(["taskset", "-p", "-c", str(other_cpu(int(t["planned"]))), str(t["tid"])], check=True, stdout=subprocess.DEVNULL)
