@@ -161,7 +161,7 @@ static void windows_then_the_total(void **state)
 	assert_true(w->tsc_hz > 100000000);
 	corelane__v1__generator_window__free_unpacked(w, NULL);
 	assert_int_equal(wait_frame()->h.flags & TTRPC_REMOTE_CLOSED, TTRPC_REMOTE_CLOSED);
-	ask("Run", &t.base, TTRPC_REMOTE_CLOSED); // and again
+	ask("Run", &t.base, TTRPC_REMOTE_CLOSED); // a second time
 	corelane__v1__generator_window__free_unpacked(next_window(id - 2), NULL);
 }
 

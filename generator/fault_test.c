@@ -69,7 +69,7 @@ static int adds_noise(int side, struct rte_mbuf *m, unsigned *copies, bool *hold
 {
 	uint8_t *p = rte_pktmbuf_mtod(m, uint8_t *);
 
-	if (each(113)) { // an ARP request instead of our frame
+	if (each(113)) { // an ARP request instead of the frame
 		memset(p, 0, 64);
 		memset(p, 0xff, 6);
 		p[12] = 8;

@@ -60,7 +60,7 @@ static void sizes_of_plans(void **state)
 
 	assert_int_equal(flow_plan_size(&p), 48);
 	p.list = list;
-	p.n_list = 6; // in step with the 12 others
+	p.n_list = 6; // in step with the other 12
 	assert_int_equal(flow_plan_size(&p), 12);
 	p = (struct flow_plan){
 		.source_ports = 65536, .destination_ports = 65536, .sources = UINT32_MAX, .destinations = UINT32_MAX};
@@ -72,7 +72,7 @@ static int by_tuple(const void *a, const void *b)
 	return memcmp(a, b, 12);
 }
 
-// Each flow of the plan once, in another order, which is the same each time.
+// Each flow of the plan once, in an order that is shuffled but always the same.
 static void shuffled_flows_are_all_there(void **state)
 {
 	struct flow sorted[48], first[48], flows[48];
@@ -90,7 +90,7 @@ static void shuffled_flows_are_all_there(void **state)
 	assert_memory_equal(sorted, flows, sizeof(flows));
 }
 
-// Routers hash the outer source port: a thousand flows have to use a good part of the range, evenly.
+// Routers hash the outer source port, so a thousand flows must use much of the range, evenly.
 static void entropy_is_spread(void **state)
 {
 	unsigned seen[16] = {0}, i;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A router for tests of whole trials: two memif servers in this process, and a thread that forwards frames between them
-// as the test says.
+// as the test decides.
 #pragma once
 
 #include <rte_mbuf.h>

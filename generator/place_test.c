@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A client's rings in place, against the peer that a test plays by hand.
+// A client that uses its rings in place; the test itself acts as the peer.
 #include <string.h>
 
 #include <rte_eal.h>
@@ -105,7 +105,7 @@ static void a_peer_that_sleeps_is_woken(void **state)
 	assert_int_equal(count.kicks, 1);
 }
 
-// As the peer would.
+// Acts as the peer.
 static void fill(unsigned slot, uint32_t length, uint16_t flags)
 {
 	struct memif_desc *d = desc_of(&shm->rx[0], slot);
@@ -150,7 +150,7 @@ static void a_frame_in_pieces(void **state)
 	fill(1, 2048, MEMIF_DESC_NEXT);
 	fill(2, 1000, 0);
 	fill(3, 61, 0);
-	fill(4, 10, MEMIF_DESC_NEXT); // the rest is not there yet
+	fill(4, 10, MEMIF_DESC_NEXT); // the rest has not arrived
 	shm->rx[0].ring->tail = 5;
 	assert_int_equal(place_peek(&rx, frames, PORT_BURST, 42), 1);
 	place_release(&rx, 1);

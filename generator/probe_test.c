@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Probes, the clock in them, the histogram of what it tells, and how many frames are due.
+// Probes, their time stamps, the histogram of the latencies, and the number of frames that are due.
 #include "clock.h"
 #include "gen_testlib.h"
 #include "histogram.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Profiles that are refused: by field, with what would be valid, and without a change.
+// Profiles that are refused, with the field and the valid values, and without a change.
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,7 +12,7 @@ static Corelane__V1__GeneratorProfile p;
 static Corelane__V1__GeneratorPort *ports[2];
 static Corelane__V1__GeneratorStream *streams[2], *s;
 
-// A good profile, in which a test then spoils something.
+// A valid profile, which a test then makes invalid.
 static void good(const struct test_header *h)
 {
 	static uint32_t offsets[8];

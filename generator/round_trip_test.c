@@ -43,7 +43,7 @@ static void there_and_back(void **state)
 	unsigned i, answered = 0;
 	uint64_t begin, took;
 
-	if (sysconf(_SC_NPROCESSORS_ONLN) < 2) // there is no other CPU: the two tests above are all that can be said
+	if (sysconf(_SC_NPROCESSORS_ONLN) < 2) // without another CPU only the two tests above are possible
 		return;
 	assert_int_equal(thread_pin(pthread_self(), 0), 0);
 	assert_int_equal(round_trip_start(1, &err), 0);

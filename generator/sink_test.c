@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the sink says of frames that a router lost, doubled, damaged, changed or mixed up.
+// The sink's counts of frames that a router lost, duplicated, damaged, changed or reordered.
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,7 +12,7 @@
 #define SENT 2000000000u // time
 
 static uint8_t buffers[COUNT + PORT_FRAMES][4096] __rte_aligned(64);
-static struct frame frames[COUNT + PORT_FRAMES]; // as they were sent
+static struct frame frames[COUNT + PORT_FRAMES]; // the frames that were sent
 static struct gen_port a = {.n_tx = 1, .n_rx = 1}, b = {.n_tx = 1, .n_rx = 1};
 static struct stream streams[2];
 static struct sink sink;
@@ -145,7 +145,7 @@ static void late_frames_are_reordered(void **state)
 	assert_no_other(&(struct stream_count){.reordered = 48, .duplicated = 1});
 }
 
-// Flows of other flows do not matter: that is how routers with several workers reorder.
+// The order between flows does not matter, because routers with several workers change it.
 static void other_flows_may_overtake(void **state)
 {
 	unsigned i, turn;
@@ -199,7 +199,7 @@ static void wrong_headers(void **state)
 	prepare(64, VERIFY_ALL);
 	buffers[10][0] ^= 4;
 	buffers[11][12] ^= 1;
-	buffers[12][14] ^= 1; // not looked at
+	buffers[12][14] ^= 1; // not compared
 	arrive(&b, 0, COUNT);
 	assert_all_but(0);
 	assert_no_other(&(struct stream_count){.wrong_header = 2});
@@ -208,7 +208,7 @@ static void wrong_headers(void **state)
 	assert_ptr_equal(sink.wrong.stream, &streams[0]);
 }
 
-// One in 64 once the first thousand have been seen.
+// After the first thousand frames, one in 64 is compared.
 static void samples(void **state)
 {
 	unsigned i;
@@ -226,7 +226,7 @@ static void samples(void **state)
 static void out_of_the_wrong_port(void **state)
 {
 	prepare(64, VERIFY_SAMPLE);
-	a.probe = 100; // its frames have another shape
+	a.probe = 100; // its frames have other headers
 	arrive(&a, 0, 3);
 	arrive(&b, 3, COUNT - 3);
 	assert_all_but(3);
@@ -243,7 +243,7 @@ static void of_an_earlier_trial(void **state)
 	assert_int_equal(sink.stale, COUNT);
 }
 
-// Of a profile that had more streams.
+// Frames of an earlier profile, which had more streams.
 static void of_an_earlier_profile(void **state)
 {
 	struct test_header h = header_plain(false, 0);
@@ -279,7 +279,7 @@ static void of_others(void **state)
 	assert_no_other(&nothing);
 }
 
-// The router should have put the packets into VXLAN, and did for some.
+// The router encapsulated only some of the packets in VXLAN.
 static void not_rewritten(void **state)
 {
 	struct test_header plain = header_plain(false, 0), vxlan = header_in_vxlan(false, 0);
@@ -304,7 +304,7 @@ static void not_rewritten(void **state)
 	assert_no_other(&(struct stream_count){.wrong_header = 1});
 }
 
-// Two streams whose probes are at different places come out of one port.
+// Two streams with probes at different offsets come out of one port.
 static void streams_of_two_shapes(void **state)
 {
 	struct test_header four = header_plain(false, 0), six = header_plain(true, 1);

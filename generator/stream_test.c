@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Frames as they are sent, looked at by a parser of their own.
+// Frames as they are sent, checked by an independent parser.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -153,7 +153,7 @@ static void packets_in_tunnels(void **state)
 	}
 }
 
-// An outer checksum covers the whole inner packet; RFC 8085 wants one over IPv6.
+// An outer checksum covers the whole inner packet; RFC 8085 requires one over IPv6.
 static void tunnels_with_an_outer_checksum(void **state)
 {
 	unsigned i;

@@ -80,12 +80,12 @@ static void every_frame_comes_back(void **state)
 	for (i = 0; i < HISTOGRAM_BARS; i++)
 		timed += t->sink.histogram.bars[i];
 	assert_int_equal(timed + t->sink.not_timed, PACKETS);
-	t = router_run(&plan, across); // and once more, from where it was
+	t = router_run(&plan, across); // a second time, from the state of the first
 	assert_int_equal(total(t)->received, PACKETS);
 	assert_clean(t);
 }
 
-// Something else that polls has its turn after each poll.
+// Another poller on the CPU gets its turn after each poll.
 static void the_cpu_is_shared(void **state)
 {
 	struct trial_plan plan = router_plan(PACKETS);
@@ -96,10 +96,10 @@ static void the_cpu_is_shared(void **state)
 	assert_int_equal(t->turns, 0);
 	plan.share = true;
 	plan.real_time[0] = (int)syscall(SYS_gettid);
-	plan.real_time[1] = INT_MAX; // there is none
+	plan.real_time[1] = INT_MAX; // an invalid priority
 	plan.n_real_time = 2;
 	t = router_run(&plan, across);
-	assert_int_equal(t->real_time, geteuid() == 0); // others may not
+	assert_int_equal(t->real_time, geteuid() == 0); // only root may set it
 	assert_int_equal(sched_getscheduler(0), SCHED_OTHER);
 	assert_int_equal(total(t)->received, PACKETS);
 	assert_clean(t);
@@ -107,7 +107,7 @@ static void the_cpu_is_shared(void **state)
 	assert_true(t->away == router_ms(1));
 }
 
-// It sleeps when little has come, and nothing is late or lost for it.
+// It sleeps when few packets arrive, which makes nothing late or lost.
 static void it_rests(void **state)
 {
 	struct trial_plan plan = router_plan(PACKETS);
@@ -118,12 +118,12 @@ static void it_rests(void **state)
 	plan.rest_us = 100;
 	t = router_run(&plan, across);
 	assert_int_equal(total(t)->due, PACKETS);
-	assert_int_equal(total(t)->received, total(t)->sent); // others may have made it late
+	assert_int_equal(total(t)->received, total(t)->sent); // other programs may have made it late
 	assert_true(t->turns > 100 && t->turn_cycles / t->turns >= router_ms(1) / 10);
 	assert_true(t->away == t->sink.clock.hz / 1000000 * 200);
 }
 
-// What comes to a port that is not read stays there: it is not received.
+// Packets at a port that is not read stay there and are not received.
 static void a_port_is_not_read(void **state)
 {
 	struct trial_plan plan = router_plan(100);
@@ -187,7 +187,7 @@ static void the_rate_is_kept(void **state)
 static unsigned groups[64], n_groups;
 static uint32_t last_time;
 
-// By the times in their probes.
+// Windows by the times in the probes.
 static int groups_bursts(int side, struct rte_mbuf *m, unsigned *copies, bool *hold)
 {
 	uint32_t time = probe_time(probe_read(rte_pktmbuf_mtod(m, const uint8_t *) + 42));
@@ -225,7 +225,7 @@ static int keeps(int side, struct rte_mbuf *m, unsigned *copies, bool *hold)
 	return -1;
 }
 
-// Nobody empties the ring: what is due after it is full has no room, or the generator was late with it.
+// The ring is not emptied: frames that are due after it is full have no room, or the generator was late.
 static void a_full_ring_is_told(void **state)
 {
 	struct trial_plan plan = router_plan(5000);
@@ -364,7 +364,7 @@ static void ports_that_stay(void **state)
 	assert_int_equal(profile_set(&p, &err), 0);
 	assert_ptr_equal(profile.ports[0], a);
 	assert_true(a->ops->up(a));
-	assert_clean(router_run(&plan, across)); // though the pattern has other headers in it
+	assert_clean(router_run(&plan, across)); // although the pattern has other headers
 }
 
 #define TEST(f) cmocka_unit_test_teardown(f, router_disconnect)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The listening socket, and what needs a real one: back-pressure, clients that do not read, limits.
+// The listening socket, and tests that need a real one: back-pressure, clients that do not read, limits.
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -68,7 +68,7 @@ static void request(int fd, uint32_t id, const char *method, const ProtobufCMess
 	assert_int_equal(write(fd, bytes, n), n);
 }
 
-// Reads what there is; returns the number of bytes, *end tells whether the server has closed.
+// Reads the available bytes and returns their number; *end: the server has closed the connection.
 static size_t drain(int fd, bool *end)
 {
 	static char buf[1 << 20];
@@ -103,7 +103,7 @@ static void back_pressure(void **state)
 	run_ms(20);
 	assert_true(drain(other, &end) > 0);
 	assert_false(end);
-	for (i = 0; i < 4; i++) { // the stream goes on when the client reads
+	for (i = 0; i < 4; i++) { // the stream continues when the client reads
 		assert_true(drain(slow, &end) > 0);
 		assert_false(end);
 		run_ms(20);
@@ -125,7 +125,7 @@ static void back_pressure(void **state)
 	assert_int_equal(api_conn_count(), 0);
 }
 
-// Requests whose answers are not read are not read either.
+// The server reads no requests of a client that does not read the answers.
 static void unread_answers(void **state)
 {
 	Corelane__V1__RouteLookupRequest req = CORELANE__V1__ROUTE_LOOKUP_REQUEST__INIT;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Most lines are a request and the refusal that the options of its fields give.
+// Most lines are a request and the error that the options of its fields cause.
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -77,7 +77,7 @@ static void numbers(void **state)
 		"meter.packet_rate '1000000001': is out of range; valid: 1 to 1000000000");
 }
 
-// Modules index their tables by these.
+// Modules index their tables with these values.
 static void ids(void **state)
 {
 	Corelane__V1__Vrf vrf = CORELANE__V1__VRF__INIT;

@@ -65,7 +65,7 @@ static void wide_mask(void **state)
 	mask[2 + CPU_LIST_MAX / 4] = '0';
 	assert_int_equal(cpu_list_parse(mask, &l), -ERANGE);
 	assert_true(cpu_list_empty(&l));
-	mask[2] = '0'; // leading zeros of any number
+	mask[2] = '0'; // any number of leading zeros
 	mask[3] = '1';
 	parses_as(mask, "16380");
 }

@@ -84,7 +84,7 @@ static void kinds_by_name(void **state)
 {
 	const struct event_kind *k = event_kind_next(NULL);
 
-	assert_string_equal(k->name, "master_stalled"); // of this room
+	assert_string_equal(k->name, "master_stalled"); // of this module
 	k = event_kind_next(k);
 	assert_string_equal(k->name, "test_first");
 	k = event_kind_next(k);

@@ -75,7 +75,7 @@ static void add(const char *port, const char *address, const char *mac)
 	ttrpc__response__free_unpacked(r, NULL);
 }
 
-// Addresses that the stream gives, each followed by a space.
+// Returns the addresses of the stream, each followed by a space.
 static void assert_list(const char *port, const char *expected)
 {
 	Corelane__V1__NeighborListRequest req = CORELANE__V1__NEIGHBOR_LIST_REQUEST__INIT;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A worker with an injected delay, and what its recorder shows of it.
+// A worker with an injected delay, and its recorder.
 #include <errno.h>
 #include <sched.h>
 #include <setjmp.h>

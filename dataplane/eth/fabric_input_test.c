@@ -116,7 +116,7 @@ static void not_ours(void **state)
 	assert_dropped(router_frame(FABRIC0, PORT, HOST, &p), "fabric_not_local");
 	p.dst = "10.0.0.1"; // a tenant's gateway is not an address of the underlay
 	assert_dropped(router_frame(FABRIC0, PORT, HOST, &p), "fabric_not_local");
-	p.dst = "198.51.100.1"; // the other fabric port's is
+	p.dst = "198.51.100.1"; // the other fabric port's address is one
 	assert_tunnel(udp(&p, 6635), "decap_mplsoudp", 42);
 	p = v6;
 	p.dst = "2001:db8::9";
@@ -207,9 +207,9 @@ static void truncated(void **state)
 	for (; n < 60; n++) {
 		m = udp(&v4, 6635);
 		rte_pktmbuf_trim(m, (uint16_t)(m->data_len - n));
-		assert_dropped(m, "fabric_bad_header"); // the IP header promises more
+		assert_dropped(m, "fabric_bad_header"); // the IP header states more bytes
 	}
-	for (len = 0; len < 8; len++) { // and whole ones that end within UDP
+	for (len = 0; len < 8; len++) { // whole packets that end within UDP
 		m = udp(&v4, 6635);
 		rte_pktmbuf_trim(m, (uint16_t)(26 - len));
 		rte_pktmbuf_mtod_offset(m, uint8_t *, 16)[1] = (uint8_t)(20 + len);
@@ -262,7 +262,7 @@ static void vlans(void **state)
 	assert_dropped(m, "fabric_vlan");
 }
 
-// Once the kernel has a host port, it gets everything but tunnels.
+// With a host port the kernel gets everything but tunnels.
 static void for_the_kernel(void **state)
 {
 	struct port_config c = {.role = PORT_HOST,
@@ -295,7 +295,7 @@ static void for_the_kernel(void **state)
 	m = router_frame(FABRIC0, PORT, HOST, &v4);
 	rte_pktmbuf_mtod(m, struct rte_ether_hdr *)->ether_type = RTE_BE16(0x88cc);
 	assert_edge(m, "host_output");
-	// Not its own MAC, malformed, or another port's.
+	// Packets for another MAC, malformed packets, and packets of another port.
 	assert_dropped(router_frame(FABRIC0, "02:00:00:00:00:77", HOST, &v4), "fabric_not_local_mac");
 	m = proto(&v4, IPPROTO_TCP);
 	*rte_pktmbuf_mtod_offset(m, uint8_t *, 24) ^= 1;
@@ -310,11 +310,11 @@ static void fragments_for_the_kernel(void **state)
 	struct packet p = v4;
 	struct rte_mbuf *m;
 
-	p.frag = 0x2000; // a first one
+	p.frag = 0x2000; // a first fragment
 	assert_edge(udp(&p, 53), "host_output");
 	assert_dropped(udp(&p, 6635), "fabric_fragment");
 	p.frag = 5;
-	assert_edge(udp(&p, 6635), "host_output"); // its ports are not there
+	assert_edge(udp(&p, 6635), "host_output"); // a later fragment has no ports
 	p.proto = IPPROTO_GRE;
 	assert_dropped(router_frame(FABRIC0, PORT, HOST, &p), "fabric_fragment");
 	m = proto(&v6, IPPROTO_FRAGMENT);

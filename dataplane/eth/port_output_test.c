@@ -131,7 +131,7 @@ static unsigned held(uint16_t from, uint32_t id, const char *dst, unsigned n)
 	return sum;
 }
 
-// Packets to a dead host at full rate: the control plane gets few of them, later ones too, and those to other
+// Of packets to a dead host at full rate, the control plane gets few, but also later ones, and it gets those to other
 // neighbours.
 static void dead_neighbor(void **state)
 {
@@ -141,7 +141,7 @@ static void dead_neighbor(void **state)
 	first = held(RED0, FREE_ID, NULL, n);
 	assert_in_range(first, 64, 64 + 500); // a full burst, and what the rate adds on a slow machine
 	rte_delay_us_sleep(50000);
-	assert_in_range(held(RED0, FREE_ID, NULL, n), 4, 500); // the youngest wait
+	assert_in_range(held(RED0, FREE_ID, NULL, n), 4, 500); // the youngest packets wait
 	add(RED1, "10.0.0.79", NULL);
 	assert_int_equal(held(RED0, FREE_ID, NULL, 32), 32);
 }
@@ -167,7 +167,7 @@ static void dead_subnet(void **state)
 	passed = (double)(rte_rdtsc() - start) / (double)rte_get_tsc_hz();
 	assert_in_range(red, 1024, 1024 + (unsigned)(10000 * passed) + 1); // of 10,800
 	assert_int_equal(held(IRB0, ids[180], NULL, 40), 40);
-	assert_int_equal(held(FABRIC0, ids[181], NULL, 40), 40); // what came from elsewhere for the same guest
+	assert_int_equal(held(FABRIC0, ids[181], NULL, 40), 40); // packets from another port to the same guest
 }
 
 static uint32_t glean_id(void)
@@ -182,7 +182,7 @@ static uint32_t glean_id(void)
 	return id;
 }
 
-// The same on the subnet of a link, where addresses share: one dead address leaves others their share.
+// On the subnet of a link addresses share budgets: one dead address leaves the others their share.
 static void dead_address(void **state)
 {
 	uint32_t id = glean_id();

@@ -43,7 +43,7 @@ static uint32_t hash(const char *hex, bool fabric)
 	return h;
 }
 
-// A session has one hash in both directions, whatever carries it.
+// A session has the same hash in both directions and in every encapsulation.
 static void one_session(void **state)
 {
 	uint32_t four = hash(MACS_AB "0800" IP4_AB, false), six = hash(MACS_AB "86dd" IP6_AB, false);
@@ -243,7 +243,7 @@ static void dealt_evenly(void **state)
 			assert_in_range(n[i], SPREAD_ENTRIES / workers, SPREAD_ENTRIES / workers + 1);
 		for (i = moved = 0; i < SPREAD_ENTRIES && workers > 1; i++)
 			moved += to[i] != before[i];
-		assert_true(workers == 1 || moved <= SPREAD_ENTRIES / workers + 1); // no more than the new one gets
+		assert_true(workers == 1 || moved <= SPREAD_ENTRIES / workers + 1); // only the new worker's share
 	}
 }
 
@@ -281,7 +281,7 @@ static void flows_are_even(void **state)
 		spread_deal(to, SPREAD_ENTRIES, weights);
 		memset(n, 0, sizeof(n));
 		for (i = 0; i < 100000; i++) {
-			p[28] = (uint8_t)(i >> 8); // as generators count: addresses and ports in a row
+			p[28] = (uint8_t)(i >> 8); // consecutive addresses and ports, as generators use them
 			p[29] = (uint8_t)i;
 			p[34] = (uint8_t)(i >> 16);
 			n[to[spread_hash(m, false) & (SPREAD_ENTRIES - 1)]]++;

@@ -79,7 +79,7 @@ static void neighbor_protocols(void **state)
 	assert_edge(icmp6(RED0, GATEWAY, 128), "ip6_forward");
 	assert_edge(icmp6(RED0, GATEWAY, 138), "ip6_forward");
 	assert_edge(icmp6(RED0, "33:33:ff:00:00:01", 135), "nd_input");
-	assert_edge(icmp6(IRB0, "33:33:ff:00:00:01", 135), "nd_input");     // it passes on what is for others
+	assert_edge(icmp6(IRB0, "33:33:ff:00:00:01", 135), "nd_input");     // it forwards messages for others
 	assert_edge(icmp6(LAN0, "33:33:ff:00:00:01", 135), "bridge_input"); // the port has no gateway
 	assert_edge(icmp6(IRB0, "33:33:00:00:00:01", 128), "bridge_input");
 	assert_edge(with_type(RED0, GATEWAY, GUEST, RTE_ETHER_TYPE_ARP), "arp_input");
@@ -95,7 +95,7 @@ static void bridged(void **state)
 	assert_string_equal(node_test_one("tenant_input", m), "bridge_input");
 	assert_int_equal(meta(m)->bridge, LAN);
 	rte_pktmbuf_free(m);
-	assert_edge(router_frame(LAN0, GATEWAY, GUEST, &v4), "bridge_input"); // without a VRF that MAC is a guest's
+	assert_edge(router_frame(LAN0, GATEWAY, GUEST, &v4), "bridge_input"); // without a VRF it is a guest's MAC
 	assert_edge(router_frame(IRB0, OTHER, GUEST, &v4), "bridge_input");
 	assert_edge(with_type(IRB0, OTHER, GUEST, 0x88b5), "bridge_input");
 	assert_edge(with_type(LAN0, OTHER, GUEST, RTE_ETHER_TYPE_VLAN), "bridge_input");
@@ -121,7 +121,7 @@ static void bad_frames(void **state)
 		assert_dropped(m, "eth_truncated");
 	}
 	assert_dropped(router_frame(PORTS_END, GATEWAY, GUEST, &v4), "port_unconfigured");
-	m = icmp6(RED0, GATEWAY, 135); // too short to see that it is ND
+	m = icmp6(RED0, GATEWAY, 135); // too short to be recognised as ND
 	rte_pktmbuf_trim(m, (uint16_t)(m->data_len - 54));
 	assert_edge(m, "ip6_forward");
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// flow4_lookup, flow6_lookup, flow4_create, flow6_create: packet in, edge and packet out. And the life of flows, in one
+// flow4_lookup, flow6_lookup, flow4_create, flow6_create: packet in, edge and packet out; and the life of flows, in one
 // thread.
 #include <errno.h>
 #include <netinet/in.h>
@@ -37,7 +37,7 @@ static int begin(void **state)
 	return 0;
 }
 
-// Every flow has been looked at, as in a second.
+// Lets the ager scan every flow, as it does within a second.
 static void poll_all(void)
 {
 	static uint64_t tsc;
@@ -180,7 +180,7 @@ static void other_headers(void **state)
 		      gateway = {.src = "10.0.0.2", .dst = "10.0.0.1"};
 
 	ttl.ttl = 1;
-	assert_string_equal(create(&ttl, RED0), "icmp_error"); // and the flow is there all the same
+	assert_string_equal(create(&ttl, RED0), "icmp_error"); // the flow exists nevertheless
 	only();
 	assert_string_equal(create(&far, RED0), "icmp_error"); // there is no route
 	assert_string_equal(create(&gateway, RED0), "ip_local");
@@ -195,7 +195,7 @@ static void nobody_wants_flows(void **state)
 	assert_string_equal(create(&p, RED1), "port_output");
 	assert_int_equal(flow_count(), 0);
 	stateful(RED0, true);
-	assert_string_equal(create(&p, RED1), "port_output"); // the receiver's port keeps them
+	assert_string_equal(create(&p, RED1), "port_output"); // the receiver's port keeps flows
 	assert_int_equal(only()->port[1], RED0);
 	assert_int_equal(flow_quota_get(RED0).flows, 1);
 }
@@ -208,7 +208,7 @@ static void changes_are_seen(void **state)
 	f = only();
 	assert_string_equal(lookup(&there4, RED0), "port_output");
 	flow_zone_changed(RED);
-	assert_string_equal(lookup(&there4, RED0), "port_output"); // with the end of the request
+	assert_string_equal(lookup(&there4, RED0), "port_output"); // changes take effect with the end of the request
 	flow_changes_take_effect();
 	assert_string_equal(lookup(&there4, RED0), "flow4_create");
 	assert_string_equal(create(&there4, RED0), "port_output");
@@ -265,7 +265,7 @@ static void ages(void **state)
 	assert_string_equal(lookup(&there4, RED0), "flow4_create");
 }
 
-// A worker's clock may have passed the next second when the master's look began before it.
+// A worker's clock may be in the next second already when the master scans.
 static void seen_in_the_next_second(void **state)
 {
 	struct flow *f;
@@ -291,7 +291,7 @@ static void the_table_is_full(void **state)
 	assert_string_equal(create(&p, RED0), "drop");
 	assert_int_equal(router_drops(RED0, "flow_table_full"), 0); // the drop node counts, and did not run
 	forget_flows();
-	p.sport = 9; // the refused one is remembered for a moment
+	p.sport = 9; // the refused flow is remembered for a moment
 	assert_string_equal(create(&p, RED0), "port_output");
 }
 
@@ -318,7 +318,7 @@ static unsigned flood(uint16_t port, unsigned from, unsigned n)
 	return made;
 }
 
-// Whoever fills the table pays, not who has much of it: a port below the fair level gets and keeps its flows.
+// Only ports above the fair level lose flows: a port below it gets new ones and keeps its own.
 static void a_large_port_beside_an_attacker(void **state)
 {
 	unsigned i, made;
@@ -351,7 +351,7 @@ static void one_port_does_not_take_the_table(void **state)
 	for (i = 0; i < 20; i++)
 		poll_all();
 	assert_in_range(flow_quota_get(RED0).flows, FLOW_CAPACITY_MIN * 58 / 100,
-			FLOW_CAPACITY_MIN * 82 / 100); // it ends below 95 % of the table
+			FLOW_CAPACITY_MIN * 82 / 100); // flows end until the table is below 95 %
 	assert_int_equal(flow_quota_get(RED1).flows, 140);
 	stateful(RED1, false);
 }
@@ -376,7 +376,7 @@ static uint8_t tcp_after(struct flow *f, unsigned dir)
 	return f->tcp;
 }
 
-// Two packets do not buy two hours in the table.
+// Two packets are not enough for the long timeout of established connections.
 static void tcp_from_the_middle_proves_itself(void **state)
 {
 	struct flow f = {0};
@@ -400,8 +400,8 @@ static void errors_about_flows_have_a_rate(void **state)
 	for (i = 0; i < 5000; i++)
 		passed += flow_quota_error(RED1, false);
 	assert_in_range(passed, 1000, 4000);
-	assert_true(flow_quota_error(RED0, false)); // another port has its own
-	assert_true(flow_quota_error(RED1, true));  // and so has what tunnels bring
+	assert_true(flow_quota_error(RED0, false)); // another port has a rate of its own
+	assert_true(flow_quota_error(RED1, true));  // and so have errors from tunnels
 }
 
 static void quota_of_a_port(void **state)

@@ -36,7 +36,7 @@ static void hash_in_software(void **state)
 	}
 }
 
-// How uneven a secret spreads keys over buckets: variance over mean, 1 for a random function.
+// How unevenly a secret spreads keys over buckets: variance over mean; 1 for a random function.
 static double unevenness(uint32_t buckets, uint64_t seed, bool v6, uint32_t *sum)
 {
 	static uint32_t count[1 << 14];
@@ -160,7 +160,7 @@ static void variants(void **state)
 	}
 }
 
-// Signatures that are all the same: every candidate has to be compared.
+// All signatures are equal, so every candidate is compared.
 static void same_signatures(void **state)
 {
 	struct flow_table *t = flow_table_create(2000);
@@ -193,7 +193,7 @@ static void same_signatures(void **state)
 	flow_table_destroy(t);
 }
 
-// Where no signature matches, no flow is touched: all of them are out of reach.
+// A lookup without a matching signature reads no flow: here their memory is inaccessible.
 static void absent_keys(void **state)
 {
 	const uint32_t n = FLOWS / 2;
@@ -218,7 +218,7 @@ static void absent_keys(void **state)
 			first = flow_first(a, hash);
 			same = flow_match_plain(&a->b[first], flow_sig(hash));
 			same |= flow_match_plain(&a->b[flow_other(a, first, flow_sig(hash))], flow_sig(hash));
-			m += same == 0; // one in some thousands has another's signature
+			m += same == 0; // one key in some thousands has the signature of another
 		}
 		looked += m;
 		for (v = 0; flow_lookups[v]; v++) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The memory of flows: who gets which, how many there are, what is refused.
+// The memory of flows: their distribution to workers, their number, and refused changes.
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -42,7 +42,7 @@ static unsigned owner_of(uint32_t flow)
 	return *flow_chunk_owner(flow_chunk_of(&flows[flow])) - 1u;
 }
 
-// What the owners of their chunks do, and what has become of it after a grace period.
+// Frees flows as the owners of their chunks do, and lets grace periods pass.
 static void give_back(const uint32_t *list, unsigned n)
 {
 	unsigned i;
@@ -84,7 +84,7 @@ static void exhaustion(void **state)
 	}
 	give_back(list, n);
 	assert_int_equal(flow_count(), 0);
-	assert_int_equal(take_all(list, 3), ROOM); // whoever takes them
+	assert_int_equal(take_all(list, 3), ROOM); // by any worker
 	give_back(list, ROOM);
 }
 
@@ -96,7 +96,7 @@ static void put_back(void **state)
 	flow_put_back(2, f);
 	assert_int_equal(flow_count(), 0);
 	g = flow_alloc(2);
-	assert_ptr_equal(f, g); // still warm
+	assert_ptr_equal(f, g); // the last one freed is the first one reused
 	flow_put_back(2, g);
 }
 
@@ -119,13 +119,13 @@ static void chunks_have_owners(void **state)
 	c = flow_chunk(flow_chunk_of(&flows[mine[0]]));
 	assert_int_equal(__builtin_popcountll(c->free), 10);
 	assert_int_equal(__builtin_popcountll(flow_chunk_used(flow_chunk_of(&flows[mine[0]]))), FLOW_CHUNK - 10);
-	while ((more[n] = take(1)) != 0) // its own, and then what worker 0 has left
+	while ((more[n] = take(1)) != 0) // its own flows, then those that worker 0 has left
 		n++;
 	assert_int_equal(n, ROOM - 2 * FLOW_CHUNK + 63 + 10);
 	for (i = n - 10; i < n; i++)
 		assert_int_equal(owner_of(more[i]), 0); // still
 	give_back(more + n - 10, 10);
-	assert_int_equal(__builtin_popcountll(c->free), 10); // where they came from
+	assert_int_equal(__builtin_popcountll(c->free), 10); // they return to their chunk
 	give_back(more, n - 10);
 	give_back(mine + 10, FLOW_CHUNK - 10);
 	give_back(&other, 1);
@@ -143,7 +143,7 @@ static void whole_chunks_are_everybodys(void **state)
 	give_back(list, n);
 	for (i = 1; i <= 300; i++)
 		mine += flow_chunk_mine(0, i);
-	assert_int_equal(mine, 128); // what it keeps
+	assert_int_equal(mine, 128); // the number that it keeps
 	for (n = 0; n < 172 * FLOW_CHUNK; n++) {
 		list[n] = take(1);
 		assert_int_equal(owner_of(list[n]), 1);
@@ -158,7 +158,7 @@ static void nobody_sees_it_any_more(void **state)
 	rcu_reader_online(1);
 	flow_bury(0, &flows[first]);
 	taken[first] = false;
-	assert_int_equal(flow_chunk_used(1), 0); // not looked at meanwhile
+	assert_int_equal(flow_chunk_used(1), 0); // no scan in between
 	flow_reclaim(0);
 	flow_reclaim(0);
 	assert_int_equal(flow_count(), 2);
@@ -170,7 +170,7 @@ static void nobody_sees_it_any_more(void **state)
 	give_back(&second, 1);
 }
 
-// Every flow of the chunks that were ever handed out is in use, free, or at somebody's hand.
+// Every flow of all chunks that workers have got is in use, free, or in a worker's reserve.
 static void check_balance(unsigned in_use)
 {
 	uint32_t c, free = 0, chunks = flow_chunks_used();
@@ -187,12 +187,12 @@ static void a_worker_goes(void **state)
 
 	n = take_all(list, 2);
 	assert_int_equal(n, ROOM);
-	give_back(list, 100); // at hand again for the most part
+	give_back(list, 100); // most of them return to the worker's reserve
 	assert_true(take(0) != 0);
 	rcu_reader_online(3);
 	flow_bury(0, &flows[list[200]]);
 	taken[list[200]] = false;
-	assert_false(flow_hand_over(0, 1, ROOM)); // somebody may still see it
+	assert_false(flow_hand_over(0, 1, ROOM)); // a reader may still see it
 	assert_int_equal(owner_of(list[300]), 0);
 	rcu_quiescent(3);
 	for (i = 0; !flow_hand_over(0, 1, 10); i++)
@@ -215,7 +215,7 @@ static void a_worker_goes(void **state)
 	give_back(list, ROOM);
 }
 
-// Workers take and end flows, their own and others', and come and go.
+// Workers take and end flows, their own and those of others, and are added and removed.
 static void random_operations(void **state)
 {
 	static uint32_t list[3 * ROOM];

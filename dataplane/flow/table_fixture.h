@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// For tests and benchmarks of the flow table: keys by number, flows with such keys, and a look at all buckets.
+// For tests and benchmarks of the flow table: keys by number, flows with such keys, and a check of all buckets.
 #pragma once
 
 #include "flow/flow.h"
@@ -22,7 +22,7 @@ struct flow_key fixture_key(uint32_t number, bool v6);
 void fixture_flow(uint32_t f, const struct flow_key *key);
 
 struct fixture_sum {
-	uint64_t entries, second; // of them in their second bucket
-	unsigned errors;          // what does not fit together, printed
+	uint64_t entries, second; // entries, and those in their second bucket
+	unsigned errors;          // inconsistencies, which are printed
 };
-struct fixture_sum fixture_check(const struct flow_table *t); // while nobody changes it
+struct fixture_sum fixture_check(const struct flow_table *t); // no thread may change it meanwhile

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Workers that want the same sessions at once, from both ends, in a table that is nearly full, while sessions end and
+// Workers insert the same sessions at once, from both ends, into a table that is nearly full, while sessions end and
 // the table grows. Meant for the thread sanitizer too: `tools/test.sh sanitize` runs it under both.
 #include <errno.h>
 #include <pthread.h>
@@ -97,7 +97,7 @@ static void end(uint32_t session, struct flow *f)
 	__atomic_store_n(&f->state, FLOW_ENDED, __ATOMIC_RELEASE);
 }
 
-// As flow_age(): what has ended in the worker's chunks is buried.
+// As flow_age() does: buries ended flows in the worker's chunks.
 static void walk(unsigned worker)
 {
 	uint32_t c, i, n = flow_chunks_used();
@@ -155,7 +155,7 @@ static void *work(void *arg)
 	return NULL;
 }
 
-// The master's part: what a worker that left had becomes another one's.
+// The master's part: the chunks of a removed worker go to another one.
 static void collect(void)
 {
 	unsigned who = __atomic_load_n(&gone, __ATOMIC_ACQUIRE);
@@ -200,7 +200,7 @@ static void check_end(void)
 	assert_int_equal(made - ended + LASTING, n);
 }
 
-// The threads have gone: no flow was lost.
+// After the threads have ended: no flow was lost.
 static void check_memory(void)
 {
 	uint32_t n, s;
@@ -209,7 +209,7 @@ static void check_memory(void)
 	for (i = 0; i <= WORKERS; i++)
 		while (!flow_hand_over(i, WORKERS + 1, UINT32_MAX))
 			;
-	for (s = 1; s < flow_used_range(); s++) // those that stay
+	for (s = 1; s < flow_used_range(); s++) // lasting sessions
 		if (flows[s].state == FLOW_LIVE || flows[s].state == FLOW_ENDED)
 			flow_bury(WORKERS + 1, &flows[s]);
 	flow_reclaim(WORKERS + 1);
@@ -247,7 +247,7 @@ static void stress(uint64_t entries, bool grow)
 	do
 		collect();
 	while (rcu_pending() > 0 || gone);
-	for (i = 0; i < 6 * WORKERS; i++) // what is in its grace period, and what has ended beside it
+	for (i = 0; i < 6 * WORKERS; i++) // flows in their grace period, and flows that ended meanwhile
 		walk(i % WORKERS);
 	print_message("# grew %u times; missed %lu, no room %lu, twice %lu\n", grown, missed, no_room, twice);
 	assert_true(twice > 0);

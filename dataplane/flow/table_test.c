@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The flow table against a plain list of who has which key; how full it gets; what it weighs; and growth.
+// Compares the flow table with a plain list of the keys' owners; its load, memory and growth.
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -82,7 +82,7 @@ static void remove_one(struct flow_table *t, uint32_t s, unsigned kind)
 {
 	flow_entry_t e = flow_number(s, kind) << 1;
 
-	flow_table_remove(t, (flow_entry_t[]){e, e | 1}, 2); // also what is not there
+	flow_table_remove(t, (flow_entry_t[]){e, e | 1}, 2); // also entries that are not in the table
 	if (inserted[s][kind])
 		owner[s][wants[kind][0]] = owner[s][wants[kind][1]] = 0;
 	inserted[s][kind] = false;
@@ -215,7 +215,7 @@ static void load(void **state)
 				print_message("# %u entries, secret %u: refused at %.3f\n", (unsigned)sizes[i], seed,
 					      reached);
 			assert_true(reached >= 0.95);
-			assert_true(flow_table_used(t) >= sizes[i]); // what was asked for
+			assert_true(flow_table_used(t) >= sizes[i]); // at least the requested number
 			sum = fixture_check(t);
 			assert_int_equal(sum.errors, 0);
 			assert_true(sum.second > sum.entries / 20); // some of each
@@ -225,14 +225,14 @@ static void load(void **state)
 			}
 			for (n = 1; n < flows_in; n++)
 				flow_table_remove(t, (flow_entry_t[]){n << 1, n << 1 | 1}, 2);
-			sum = fixture_check(t); // no bit of a moved key is left
+			sum = fixture_check(t); // no filter bit of a moved key is left
 			assert_int_equal(sum.errors + sum.entries, 0);
 			flow_table_destroy(t);
 		}
 	}
 }
 
-// A table that takes no more grows, and takes more while it does.
+// A full table grows, and accepts entries while it does.
 static void growth_when_full(void **state)
 {
 	struct flow_table *t = flow_table_create(20000);
@@ -262,7 +262,7 @@ static void growth_when_full(void **state)
 	assert_int_equal(fixture_check(t).errors, 0);
 	assert_int_equal(flow_table_used(t), 2 * (n + extra - 1));
 	flow_table_destroy(t);
-	t = flow_table_create(100); // destroyed before everybody has seen that it grows
+	t = flow_table_create(100); // destroyed before all readers have seen the new array
 	assert_int_equal(flow_table_grow_begin(t, 1000), 0);
 	flow_table_destroy(t);
 	rcu_poll();

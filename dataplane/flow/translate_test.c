@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A translated packet must be, byte for byte, the packet that a host with the other addresses would have sent: both are
-// built here, with all checksums summed anew.
+// built here, with new checksums.
 #include <netinet/in.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -24,7 +24,7 @@ struct shape {
 	uint8_t ext;         // IPv6: 1 hop-by-hop, 2 destination options, 4 atomic fragment
 	uint8_t icmp_type;   // echo request or reply
 	bool no_sum;         // UDP without checksum
-	unsigned len;        // of the transport header and what follows
+	unsigned len;        // of the transport header and its payload
 	unsigned l3;         // offset of the IP header
 	const uint8_t *data; // fills the transport's bytes
 };
@@ -142,7 +142,7 @@ static struct bytes build(const struct flow_key *k, const struct shape *s)
 	if (icmp(k)) {
 		l4[0] = s->icmp_type;
 		l4[1] = 0;
-		l4[7] = 1; // the sum of nothing but zeroes has two forms
+		l4[7] = 1; // a checksum of zero has two forms
 		memcpy(l4 + 4, &k->src_port, 2);
 	} else if (k->proto == IPPROTO_TCP || k->proto == IPPROTO_UDP || k->proto == SCTP) {
 		memcpy(l4, &k->src_port, 2);
@@ -193,7 +193,7 @@ static void random_bytes(void *p, unsigned n)
 
 	for (i = 0; i < n; i++)
 		((uint8_t *)p)[i] = (uint8_t)pick(256);
-	if (pick(8) == 0) // sums that come to the two zeroes
+	if (pick(8) == 0) // checksums that become the two zeroes
 		memset(p, pick(2) ? 0xff : 0, n);
 }
 
@@ -292,7 +292,7 @@ static struct bytes cut(const struct bytes *whole, const struct flow_key *k, uns
 		put_be16(ip + 6, (more ? 0x2000 : 0) | from / 8);
 		put_be16(ip + 10, 0);
 		put_be16(ip + 10, (uint16_t)~router_sum(ip, hlen, 0));
-	} else { // behind the header, before what it has
+	} else { // behind the header, before its payload
 		memmove(ip + 48, ip + 40, p.n - p.l3 - 40);
 		ip[40] = ip[6];
 		memset(ip + 41, 0, 7);
@@ -333,7 +333,7 @@ static void fragments(void **state)
 	}
 }
 
-// A first fragment without the checksum cannot be made right.
+// The checksum of a first fragment that does not contain it cannot be corrected.
 static void short_fragment(void **state)
 {
 	struct flow f = random_flow(4, IPPROTO_TCP);
@@ -362,7 +362,7 @@ static struct bytes error_about(const struct bytes *quoted, unsigned n, const st
 	s.icmp_type = type;
 	memcpy(&k.src_port, data + 4, 2);
 	p = build(&k, &s);
-	memset(p.b + p.n, 0xee, pad); // of the link
+	memset(p.b + p.n, 0xee, pad); // padding of the link
 	p.n += pad;
 	return p;
 }
@@ -410,7 +410,7 @@ static void errors(void **state)
 	}
 }
 
-// What is not in the first segment is not touched.
+// Bytes behind the first segment do not change.
 static void cut_off(void **state)
 {
 	unsigned family, n;

@@ -35,4 +35,4 @@ unsigned node_test_run(const char *node, struct rte_mbuf **pkts,
 		       unsigned n);                              // up to 256 in (port_rx: 0); returns how many came out
 const char *node_test_one(const char *node, struct rte_mbuf *m); // edge, NULL: it did not come out
 const char *node_test_reason(struct rte_mbuf *m);                // why it would be dropped
-unsigned node_test_in_use(void);                                 // packets that are not freed
+unsigned node_test_in_use(void);                                 // packets that have not been freed

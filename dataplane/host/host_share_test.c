@@ -22,7 +22,7 @@ static struct rte_mbuf *reply(void)
 	return m;
 }
 
-// In each the packet itself and its copy, both whole.
+// punt and host_output each get the packet or its copy, both whole.
 static void both(void **state)
 {
 	struct rte_mbuf *pkts[200];

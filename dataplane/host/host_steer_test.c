@@ -96,7 +96,7 @@ static void what_all_of_the_link_hears(void **state)
 	p.dst = "2001:db8::2";
 	p.proto = IPPROTO_ICMPV6;
 	m = router_frame(FABRIC0, PORT, HOST, &p);
-	*rte_pktmbuf_mtod_offset(m, uint8_t *, 54) = 136; // a neighbour advertises itself
+	*rte_pktmbuf_mtod_offset(m, uint8_t *, 54) = 136; // neighbour advertisement
 	assert_edge(m, "fabric_input");
 	m = router_frame(FABRIC0, PORT, HOST, &v4);
 	rte_pktmbuf_mtod(m, struct rte_ether_hdr *)->ether_type = RTE_BE16(0x88b5);
@@ -110,10 +110,10 @@ static void tagged(void **state)
 			   "45000024 00000000 4011 0000 c0000209 c0000201 0001 0035 0010 0000 0000000000000000");
 
 	m->port = FABRIC0;
-	assert_edge(m, "fabric_input"); // which knows whether the tag is the link's
+	assert_edge(m, "fabric_input"); // which checks the tag
 }
 
-// Whatever is cut off is somebody's who looks closer.
+// A truncated frame goes on to a node that checks and counts it.
 static void truncated(void **state)
 {
 	struct rte_mbuf *m;

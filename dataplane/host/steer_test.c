@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who polls what while addresses are steered and workers come and go. Real workers, ports without packets.
+// Which worker polls which queue while addresses are steered and workers are added and removed. Real workers, ports
+// without packets.
 #include <errno.h>
 #include <sched.h>
 #include <setjmp.h>
@@ -154,7 +155,7 @@ static void in_hardware(void **state)
 	assert_int_equal(polls(FABRIC0, 1), HOSTS);
 	steer("192.0.2.77");
 	assert_int_equal(rules, 2);
-	steer("192.0.2.78"); // one more than the NIC takes: software does it, for all of them
+	steer("192.0.2.78"); // one more than the NIC accepts: all are steered in software
 	assert_state(STEER_SOFTWARE, "the table is full", 3);
 	assert_int_equal(rules, 0);
 	assert_int_equal(polls(FABRIC0, 0), HOSTS);

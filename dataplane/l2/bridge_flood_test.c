@@ -86,7 +86,7 @@ static void from_port(void **state)
 		assert_int_equal(meta(copy)->bridge, lan->id);
 		assert_int_equal(meta(copy)->l3, 0);
 		assert_int_not_equal(meta(copy)->hash, 0);
-		memset(rte_pktmbuf_mtod(copy, void *), 0, sizeof(bytes)); // must not show in the others
+		memset(rte_pktmbuf_mtod(copy, void *), 0, sizeof(bytes)); // must not change the others
 	}
 	free_outs(n);
 }
@@ -147,7 +147,7 @@ static void nobody(void **state)
 	free_outs(1);
 }
 
-// What one of the ends does not get is counted; the others get theirs.
+// A copy that cannot be made for one end is counted; the other ends get theirs.
 static void ends_that_miss(void **state)
 {
 	uint64_t down = fixture_drops(1, "bridge_flood_tunnel_down"), big = fixture_drops(1, "bridge_flood_too_big");
@@ -221,12 +221,12 @@ static void batch(void **state)
 
 #define T(fn) cmocka_unit_test_setup(fn, setup)
 
-// A storm costs its own port: what others flood still goes to every end.
+// A storm uses up the budget of its own port only: frames of other ports still go to every end.
 static void a_storm_is_bounded_per_port(void **state)
 {
 	unsigned i, n, passed = 0;
 
-	flood_copies_per_second = 1; // nothing fills up again while the test runs; the burst is 2,048 copies
+	flood_copies_per_second = 1; // no budget recovers during the test; the burst is 2,048 copies
 	for (i = 0; i < 1000; i++) {
 		n = flood(fixture_frame(lan->id, 1, HERE, ALL, A, IP));
 		passed += n == 4;
@@ -242,7 +242,7 @@ static void a_storm_is_bounded_per_port(void **state)
 	n = flood(fixture_frame(lan->id, FABRIC, "192.0.2.1", ALL, A, IP));
 	assert_int_equal(n, 3);
 	free_outs(n);
-	flood_copies_per_second = LIMIT_SETTINGS_FLOOD_COPIES_PER_SECOND_MAX; // the debt of the low rate does not stay
+	flood_copies_per_second = LIMIT_SETTINGS_FLOOD_COPIES_PER_SECOND_MAX; // the low rate leaves no debt
 	for (i = 0, n = 0; i < 10 && n != 4; i++) {
 		n = flood(fixture_frame(lan->id, 1, HERE, ALL, A, IP));
 		free_outs(n);

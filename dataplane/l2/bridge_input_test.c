@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// bridge_input: frame in, edge out; and what is learnt on the way.
+// bridge_input: frame in, edge out; and the MACs that it learns.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -88,7 +88,7 @@ static void learn_local(void **state)
 	assert_dropped(fixture_frame(lan->id, 1, HERE, A, C, IP), "bridge_same_port");
 }
 
-// The same MAC in two domains is two stations.
+// One MAC in two domains belongs to two stations.
 static void domains_apart(void **state)
 {
 	struct bridge *other = fixture_bridge("other", 0);
@@ -100,7 +100,7 @@ static void domains_apart(void **state)
 	fixture_learn(other->id, 3, HERE, A);
 	assert_true(fixture_find(lan->id, A, &e) && e.port == 1);
 	assert_true(fixture_find(other->id, A, &e) && e.port == 3);
-	// A frame whose port has left its domain in the meantime teaches nothing.
+	// Nothing is learnt from a frame whose port has left its domain meanwhile.
 	fixture_learn(lan->id, 3, HERE, C);
 	assert_false(fixture_find(lan->id, C, &e));
 }
@@ -116,7 +116,7 @@ static void learn_remote(void **state)
 	assert_int_equal(e.port, 0);
 	assert_true(ip_addr_eq(&e.remote, &second));
 	assert_to_tunnel(fixture_frame(lan->id, 1, HERE, A, B, IP), 102, "encap_vxlan4");
-	fixture_learn(lan->id, FABRIC, "192.0.2.3", C); // that is no remote end of this domain
+	fixture_learn(lan->id, FABRIC, "192.0.2.3", C); // not a remote end of this domain
 	assert_false(fixture_find(lan->id, C, &e));
 	assert_int_equal(lan->learn_unreachable, 1);
 }
@@ -133,7 +133,7 @@ static void learn_remote6(void **state)
 	assert_int_equal(lan->moves, 0);
 }
 
-// A tunnel that only addresses set by hand use leads back, too, as long as they do.
+// MACs are also learnt behind a tunnel that only configured MACs use, as long as they use it.
 static void learn_by_static_tunnel(void **state)
 {
 	struct mac_entry by_hand = {.bridge = lan->id, .mac = fixture_mac(A), .nexthop = 105}, e;
@@ -192,7 +192,7 @@ static void limit(void **state)
 	fixture_learn(lan->id, 1, HERE, C);
 	assert_false(fixture_find(lan->id, C, &e));
 	assert_int_equal(lan->learn_refused, 1);
-	fixture_learn(lan->id, 2, HERE, A); // to move takes no room
+	fixture_learn(lan->id, 2, HERE, A); // moving needs no free entry
 	assert_true(fixture_find(lan->id, A, &e) && e.port == 2);
 	assert_int_equal(mac_unset(lan->id, &e.mac, NULL), 0);
 	fixture_wait(1);
@@ -200,7 +200,7 @@ static void limit(void **state)
 	assert_true(fixture_find(lan->id, C, &e));
 }
 
-// A source that cannot be learnt asks once in a tenth of a second, however many frames it sends.
+// A source that cannot be learnt is reported to the master once per tenth of a second, however many frames it sends.
 static void asks_rarely(void **state)
 {
 	struct rte_mbuf *pkts[200];
@@ -242,7 +242,7 @@ static void ageing(void **state)
 	mac_age_seconds = 30;
 	fixture_learn(lan->id, 1, HERE, A);
 	fixture_learn(lan->id, 1, HERE, B);
-	for (i = 0; i < 25; i++) { // A goes on talking
+	for (i = 0; i < 25; i++) { // A continues to send
 		fixture_wait(1);
 		assert_edge(fixture_frame(lan->id, 1, HERE, ALL, A, ARP), "bridge_flood");
 	}
@@ -286,7 +286,7 @@ static void tunnel_down(void **state)
 	assert_dropped(fixture_frame(lan->id, 1, HERE, A, B, IP), "bridge_tunnel_down");
 }
 
-// VXLAN's overhead has the frame's header in it already, MPLS's has not.
+// VXLAN's overhead includes the frame's header, that of MPLS does not.
 static void mtu(void **state)
 {
 	fixture_tunnel(102, NH_TUNNEL, "192.0.2.2", 1450, "mplsoudp");
@@ -322,9 +322,9 @@ static void gateway_routes(void **state)
 	rte_pktmbuf_mtod(m, uint8_t *)[14 + 40] = 135;
 	assert_dropped(m, "bridge_gateway_arp");
 	bridge_tick();
-	assert_int_equal(lan->n_learnt, 1); // who talks to the gateway is learnt, too
+	assert_int_equal(lan->n_learnt, 1); // the sender of a frame to the gateway is learnt, too
 	fixture_join(2, lan->id, NONE);
-	assert_edge(fixture_frame(lan->id, 1, HERE, GATEWAY, A, IP), "bridge_flood"); // nobody's now
+	assert_edge(fixture_frame(lan->id, 1, HERE, GATEWAY, A, IP), "bridge_flood"); // unknown now
 }
 
 static void gateway_spoofed(void **state)
@@ -349,7 +349,7 @@ static void gateway_tells_mtu(void **state)
 	fixture_join(2, lan->id, 7);
 	fixture_learn(lan->id, FABRIC, "192.0.2.1", A);
 	m = fixture_frame_len(fixture_frame(lan->id, 2, HERE, A, B, IP), 1465);
-	assert_dropped(m, "bridge_too_big"); // may be fragmented, by somebody else
+	assert_dropped(m, "bridge_too_big"); // another node may fragment it
 	m = fixture_frame_len(fixture_frame(lan->id, 2, HERE, A, B, IP), 1465);
 	rte_pktmbuf_mtod(m, uint8_t *)[14 + 6] = 0x40; // DF
 	assert_string_equal(node_test_one("bridge_input", m), "icmp_error");
@@ -377,7 +377,7 @@ static void port_removed(void **state)
 	assert_edge(fixture_frame(lan->id, 2, HERE, A, C, IP), "bridge_flood");
 }
 
-// What a worker saw before the port went must not bring it back.
+// A MAC that a worker saw before its port was removed is not learnt afterwards.
 static void late_learning(void **state)
 {
 	assert_edge(fixture_frame(lan->id, 1, HERE, ALL, A, ARP), "bridge_flood");

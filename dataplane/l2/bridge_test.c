@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Domains: names, ids, limits, what they hold on to, and the ports that join and leave.
+// Domains: names, ids, limits, references, and the ports that join and leave.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -179,7 +179,7 @@ static void macs_by_hand(void **state)
 	assert_int_equal(mac(b, "02:00:00:00:00:0a", 0, 101), -EEXIST);
 	assert_int_equal(mac(b, "02:00:00:00:00:0b", 0, 101), 0);
 	assert_int_equal(mac(b, "02:00:00:00:00:0c", 0, 101), 0);
-	assert_int_equal(fixture_refs(101), 2); // flooded to, and behind it
+	assert_int_equal(fixture_refs(101), 2); // a flood target, and the target of a MAC
 	assert_true(fixture_find(b->id, "02:00:00:00:00:0b", &e));
 	assert_int_equal(e.nexthop, 101);
 	assert_false(e.learnt);

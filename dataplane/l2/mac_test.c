@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The MAC table: many addresses, their order, growth under the eyes of a reader, flushes.
+// The MAC table: many addresses, their order, growth while a reader looks up, flushes.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -167,7 +167,7 @@ static struct {
 	uint64_t lookups, wrong, missing;
 } reader;
 
-// Half of the addresses are there all the time, the others come and go.
+// Half of the addresses are always in the table, the others are added and removed.
 static void *read_on(void *arg)
 {
 	const struct mac_table *t;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// FIB against a plain list of routes, both families; full memory; and workers that look up while routes change.
+// Compares the FIB with a plain list of routes, for both families; full memory; lookups of workers while routes change.
 #include <errno.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -23,7 +23,7 @@
 
 __extension__ typedef unsigned __int128 bits;
 
-// The reference: routes in no order. An address is a number with its first bit on top.
+// The reference: an unsorted list of routes. An address is a number whose highest bit is the address's first bit.
 static struct route {
 	bits key;
 	unsigned len;
@@ -59,7 +59,8 @@ static struct ip_prefix prefix_of(enum family family, const struct route *r)
 	return (struct ip_prefix){.addr = addr_of(family, r->key), .len = (uint8_t)r->len};
 }
 
-// spread: how many values a byte takes. Few make prefixes nest and nodes come and go, many make the FIB broad.
+// spread: number of values of a byte. With few, prefixes nest and nodes are added and removed; with many, the FIB is
+// broad.
 static bits random_key(enum family family, unsigned spread)
 {
 	bits key = 0;
@@ -145,7 +146,7 @@ static void lookup_bulk(enum family family, const struct fib *const *fibs, const
 		fib6_lookup_bulk(fibs, keys6, nexthops, count);
 }
 
-// Random addresses, and the first and last ones of a route and those just outside of it.
+// Random addresses, the first and last address of a route, and the two next to them.
 static void check(const struct fib *fib, enum family family, unsigned spread, const struct route *r)
 {
 	bits unit = (bits)1 << (128 - ip_bits(family));
@@ -270,7 +271,7 @@ static void direct6(void **state)
 	random_changes(IPV6, 16, FIB_ROOT16 + 400, 30000);
 }
 
-// Every route of a node's 8 bits: all lengths, so that shorter ones are hidden and appear again.
+// Every route of a node's 8 bits, with all lengths, so that shorter routes are hidden and visible again.
 static void whole_node(void **state)
 {
 	struct fib *fib = fib_create(IPV4);
@@ -361,7 +362,7 @@ static void refusals(void **state)
 	assert_int_equal(fib_init(MEMORY), 0);
 }
 
-// A full FIB refuses routes and keeps those that it has. It can still be emptied, and then holds as many again.
+// A full FIB refuses routes and keeps its own. It can still be emptied, and then holds as many again.
 static void full(void **state)
 {
 	struct fib *fib;
@@ -404,7 +405,7 @@ static void full(void **state)
 // Workers look up addresses as fast as they can and check each answer.
 struct reader {
 	pthread_t thread;
-	struct fib **fib; // the writer may put another one here
+	struct fib **fib; // the writer may replace it
 	struct fib *empty;
 	bool (*legal)(bits key, uint32_t nexthop);
 	enum family family;
@@ -438,7 +439,7 @@ static void *reader_main(void *arg)
 		lookup_bulk(r->family, fibs, addrs, nexthops, 256);
 		for (i = 0; i < 256; i++)
 			r->wrong += fibs[i] == fib ? !r->legal(keys[i], nexthops[i]) : nexthops[i] != FIB_NONE;
-		mixed = !mixed; // packets of one FIB are looked up in another way
+		mixed = !mixed; // packets of a single FIB take another lookup function
 		r->lookups += 256;
 		rcu_quiescent(1);
 	}
@@ -469,7 +470,7 @@ static double now(void)
 	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
-// Next hops here: 1000 * length + 1, so that an answer tells which route it was. 10.0.0.0/8 is always there.
+// Next hops here: 1000 * length + 1, so that the answer identifies the route. 10.0.0.0/8 is always in the FIB.
 static bool at_least_8(bits key, uint32_t nexthop)
 {
 	return nexthop >= 8001 && nexthop % 1000 == 1;
@@ -522,7 +523,7 @@ static bool any_route(bits key, uint32_t nexthop)
 }
 
 // Make before break: there is always a route, of one length or the other, which changes all the time. Neighbouring
-// routes keep the nodes, so that a worker on its way down meets the changes.
+// routes keep the nodes, so that a lookup in progress meets the changes.
 static void concurrent_handover(enum family family, double seconds)
 {
 	const unsigned most = ip_bits((uint8_t)family);

@@ -13,7 +13,7 @@
 #define GROUP FREE_ID
 #define MEMBER(i) (FREE_ID + 1 + (i))
 
-// Tunnels to a remote that has a route, or not.
+// Tunnels to remotes with and without a route.
 static void set_member(unsigned i, bool works)
 {
 	router_tunnel(MEMBER(i), "mplsoudp", works ? "203.0.113.9" : "192.88.99.9", 100 + i);
@@ -68,7 +68,7 @@ static void weights(void **state)
 	}
 }
 
-// Flows move only to a member that comes and from one that goes.
+// Flows move only to an added member and away from a removed one.
 static void resilient(void **state)
 {
 	static const uint32_t equal[] = {1, 1, 1, 1};

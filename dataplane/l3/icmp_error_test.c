@@ -25,7 +25,7 @@ static const struct drop_reason *reason(void)
 	return drop_reason_find("ip_no_route");
 }
 
-// Leaves the packet as a node does that drops a packet from this port.
+// Prepares the packet as a node does that drops a packet from this port.
 static struct rte_mbuf *given_up(uint16_t port, const struct packet *p, enum icmp_what what, uint16_t mtu)
 {
 	struct rte_mbuf *m = router_frame(port, GATEWAY, "02:00:00:00:00:03", p);
@@ -111,7 +111,7 @@ static void quote(void **state)
 	rte_pktmbuf_free(m);
 }
 
-// A jumbo frame in several buffers: the first one is quoted.
+// Of a jumbo frame in several buffers, the first buffer is quoted.
 static void segments(void **state)
 {
 	struct packet p = v4;
@@ -133,7 +133,7 @@ static void count_free(void *addr, void *opaque)
 	++*(unsigned *)opaque;
 }
 
-// Some drivers use external buffers: they get them back.
+// External buffers, which some drivers use, are returned to them.
 static void lent_buffer(void **state)
 {
 	static struct rte_mbuf_ext_shared_info shared;
@@ -154,7 +154,7 @@ static void lent_buffer(void **state)
 	*meta(m) = *meta(from);
 	rte_pktmbuf_free(from);
 	assert_string_equal(node_test_one("icmp_error", m), "ip4_forward");
-	assert_int_equal(m->ol_flags & RTE_MBUF_F_RX_L4_CKSUM_MASK, 0); // that was said about the old packet
+	assert_int_equal(m->ol_flags & RTE_MBUF_F_RX_L4_CKSUM_MASK, 0); // the flag was about the old packet
 	rte_pktmbuf_free(m);
 	assert_int_equal(given_back, 1);
 }
@@ -258,7 +258,7 @@ static void rate(void **state)
 	icmp_errors_per_second = 1000000;
 }
 
-// A guest that provokes errors without end leaves the budget of another one alone.
+// A guest that provokes errors continuously does not use up the budget of another one.
 static void each_port_has_its_own_rate(void **state)
 {
 	unsigned i, red = 0, blue = 0;
@@ -282,14 +282,14 @@ static void each_port_has_its_own_rate(void **state)
 	icmp_errors_per_second = 1000000;
 }
 
-// An error that goes into the tunnel with the longest header: all headers are within the buffer.
+// An error into the tunnel with the longest header fits the buffer.
 static void room_for_tunnel(void **state)
 {
 	uint8_t before[sizeof(struct pkt_meta)];
 	struct packet p = v6;
 	struct rte_mbuf *m;
 
-	p.src = "fd77::1"; // behind the tunnel, or so it says
+	p.src = "fd77::1"; // claims to be behind the tunnel
 	p.payload = 1400;
 	router_tunnel(FREE_ID, "vxlan", "2001:db8:f::9", 100);
 	m = given_up(RED0, &p, ICMP_WHAT_TTL, 0);

@@ -40,7 +40,7 @@ static uint16_t be16_at(struct rte_mbuf *m, unsigned at)
 	return (uint16_t)(p[0] << 8 | p[1]);
 }
 
-// Runs one packet; checks each fragment and puts the payload together again. Returns the number of fragments.
+// Runs one packet; checks each fragment and reassembles the payload. Returns the number of fragments.
 static unsigned fragment(struct rte_mbuf *m, uint16_t mtu, uint8_t *whole, unsigned *len, unsigned hlen)
 {
 	unsigned i, n, first = 0, at;
@@ -59,7 +59,7 @@ static unsigned fragment(struct rte_mbuf *m, uint16_t mtu, uint8_t *whole, unsig
 		assert_int_equal(
 			router_sum(rte_pktmbuf_mtod(f, void *), (rte_pktmbuf_mtod(f, uint8_t *)[0] & 15) * 4u, 0),
 			0xffff);
-		assert_int_equal(meta(f)->hash, 77); // all take one way
+		assert_int_equal(meta(f)->hash, 77); // all take one path
 		assert_int_equal(meta(f)->l3, 0);
 		assert_int_equal(f->port, RED0);
 		at = (be16_at(f, 6) & 0x1fffu) * 8;
@@ -181,7 +181,7 @@ static void chain_longer_than_ip(void **state)
 	rte_pktmbuf_free(m);
 }
 
-// A length that the frame does not have.
+// The header states more bytes than the frame has.
 static void shorter_than_ip(void **state)
 {
 	struct rte_mbuf *m = packet(1000, 0);

@@ -90,7 +90,7 @@ static void to_router(void **state)
 struct bad {
 	unsigned at;
 	uint8_t value;
-	bool checksum; // made right after the change
+	bool checksum; // corrected after the change
 	const char *reason;
 };
 
@@ -178,7 +178,7 @@ static void options_and_padding(void **state)
 	rte_pktmbuf_free(m);
 }
 
-// A chain ends where its packet ends, too: in the first buffer, in the middle of another, or at the end of one.
+// A chain is cut where its packet ends: in the first buffer, in the middle of another, or at the end of one.
 static void padded_chain(void **state)
 {
 	static const struct {
@@ -218,7 +218,7 @@ static void ttl(void **state)
 	ip_of(m)[8] = 0;
 	router_checksum4(m, 0);
 	assert_told("ip4_forward", m, ICMP_WHAT_TTL, 0, "ip_ttl_exceeded");
-	m = router_packet(RED, &p4); // the router's own answers have their TTL already
+	m = router_packet(RED, &p4); // the router's own answers have their final TTL
 	meta(m)->flags = META_ANSWER;
 	assert_string_equal(node_test_one("ip4_forward", m), "port_output");
 	assert_int_equal(ip_of(m)[8], 1);
@@ -305,7 +305,7 @@ static void kinds_of_nexthop(void **state)
 	assert_told("ip4_forward", router_packet(RED, &p), ICMP_WHAT_NO_ROUTE, 0, "ip_no_route");
 }
 
-// A label has chosen the next hop: a route that leads elsewhere does not count.
+// If a label has selected the next hop, a route to another one is not used.
 static void decided_by_label(void **state)
 {
 	struct rte_mbuf *m = router_packet(BLUE, &v4);
@@ -319,7 +319,7 @@ static void decided_by_label(void **state)
 	rte_pktmbuf_free(m);
 }
 
-// Which of the group's members the flow takes.
+// Returns the group's member that the flow takes.
 static uint32_t member_of(const struct packet *p, unsigned flow)
 {
 	struct rte_mbuf *m = router_packet(RED, p);
@@ -356,7 +356,7 @@ static void groups(void **state)
 		first += id == FREE_ID + 2;
 	}
 	assert_in_range(first, 900, 1100); // a quarter
-	p.frag = 0x2000;                   // fragments of a packet take one way, whatever lies where the ports would
+	p.frag = 0x2000; // fragments of a packet take one path, whatever their bytes in place of ports
 	id = member_of(&p, 1);
 	for (flow = 2; flow < 100; flow++)
 		assert_int_equal(member_of(&p, flow), id);

@@ -91,9 +91,9 @@ static void left_alone(void **state)
 	assert_untouched(SYN "01010101", 1400);
 	// after the end of the options
 	assert_untouched(SYN "00020405", 1400);
-	assert_untouched(SYN "020305b4", 1400); // a length that is not MSS's
+	assert_untouched(SYN "020305b4", 1400); // wrong length of the MSS option
 	assert_untouched(SYN "080005b4", 1400); // an option without length
-	assert_untouched(SYN "08ff05b4", 1400); // one that leaves the header
+	assert_untouched(SYN "08ff05b4", 1400); // an option that ends behind the header
 	// the value lies behind the header
 	assert_untouched(SYN28 "01010101 01020405", 1400);
 	assert_untouched("03e807d0 00000001 00000000 5002ffff 0000 0000 020405b4", 1400); // the option lies in the data
@@ -108,7 +108,7 @@ static void limits(void **state)
 	assert_int_equal(mss_limit(1200, 1500, false), 1200);
 	assert_int_equal(mss_limit(MSS_AUTO, 1468, false), 1428);
 	assert_int_equal(mss_limit(MSS_AUTO, 1448, true), 1388);
-	assert_int_equal(mss_limit(MSS_AUTO, UINT16_MAX, false), UINT16_MAX); // nothing is known of the path
+	assert_int_equal(mss_limit(MSS_AUTO, UINT16_MAX, false), UINT16_MAX); // the path is not known
 	assert_int_equal(mss_limit(MSS_AUTO, 40, false), UINT16_MAX);
 }
 
@@ -145,14 +145,14 @@ static void set_mss(uint16_t port, uint32_t mss)
 	router_set(port, &c);
 }
 
-// As the route lookup does it: the smaller of what the ports of both ends ask for.
+// As after the route lookup: the smaller value of the two ports.
 static void by_port(void **state)
 {
 	assert_int_equal(mss_after("ip4_forward", syn("10.0.0.2", "10.0.0.3", 0)), 1460);
 	set_mss(RED0, 1300);
 	assert_int_equal(mss_after("ip4_forward", syn("10.0.0.2", "10.0.0.3", 0)), 1300);
 	assert_int_equal(mss_after("ip6_forward", syn("fd00::2", "fd00::3", 0)), 1300);
-	assert_int_equal(mss_after("ip4_forward", syn("10.0.0.2", "10.0.0.3", 8)), 1460); // no TCP header in there
+	assert_int_equal(mss_after("ip4_forward", syn("10.0.0.2", "10.0.0.3", 8)), 1460); // it contains no TCP header
 	set_mss(RED1, 1200);
 	assert_int_equal(mss_after("ip4_forward", syn("10.0.0.2", "10.0.0.3", 0)), 1200);
 	set_mss(RED1, 0);

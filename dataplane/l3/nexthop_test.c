@@ -71,7 +71,7 @@ static void in_use(void **state)
 	assert_int_equal(nexthop_add(&local, true, &err), -EBUSY);
 	assert_int_equal(nexthop_add(&group, true, &err), -EBUSY);
 	assert_int_equal(nexthop_table[FREE_ID]->kind, NH_PORT);
-	c = to_port(FREE_ID, RED0, "02:00:00:00:00:03"); // routes follow it
+	c = to_port(FREE_ID, RED0, "02:00:00:00:00:03"); // routes use the change
 	router_nexthop(&c);
 	assert_int_equal(nexthop_table[FREE_ID]->port, RED0);
 	assert_int_equal(nexthop_get(FREE_ID)->refs, 2);
@@ -139,7 +139,7 @@ static unsigned count_all(void)
 	return n;
 }
 
-// The router's own next hops come and go with the ports that need them.
+// The router's own next hops are added and removed with the ports that need them.
 static void system_own(void **state)
 {
 	struct port_config c = {.name = "extra", .kind = "tap", .role = PORT_TENANT, .vrf = RED, .bridge = UINT16_MAX};
@@ -161,7 +161,7 @@ static void system_own(void **state)
 
 #define MANY 6000
 
-// A link comes back, and all tunnels are rebuilt, some at a time: the master does other work in between.
+// When a link is up again, tunnels are rebuilt some at a time, so that the master does other work in between.
 static void rebuilt_in_turns(void **state)
 {
 	static const struct nexthop *before[MANY];

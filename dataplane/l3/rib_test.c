@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// RIB against a plain sorted array, both families.
+// Compares the RIB with a sorted array, for both families.
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -179,7 +179,7 @@ static void ipv6(void **state)
 	random_family(IPV6);
 }
 
-// Walking on from a route that has been deleted meanwhile.
+// A walk continues from a route that has been deleted meanwhile.
 static void walk_while_deleting(void **state)
 {
 	struct rib *rib = rib_create(IPV4);

@@ -106,7 +106,7 @@ static void refused(void **state)
 		{"--memory 64x", "--memory", "64x"},
 		{"--memory 99999999999999999999", "--memory", "99999999999999999999"},
 		{"--mbufs 1023", "--mbufs", "1023"},
-		{"--mbuf-size 2047", "--mbuf-size", "2047"}, // as the pool has it
+		{"--mbuf-size 2047", "--mbuf-size", "2047"}, // the limit of the pool
 		{"--mbuf-size 16385", "--mbuf-size", "16385"},
 		{"--fib-memory 15", "--fib-memory", "15"},
 		{"--idle lazy", "--idle", "lazy"},
@@ -206,7 +206,7 @@ static void names_of_vrouter(void **state)
 static void order_of_workers(void **state)
 {
 	if (sysconf(_SC_NPROCESSORS_ONLN) < 2)
-		return; // one worker has no order
+		return; // a single worker has no order
 	assert_int_equal(parse("--worker-cpus 1,0 --allow-overlap"), 0);
 	assert_int_equal(o.placement.n_workers, 2);
 	assert_int_equal(o.placement.worker_cpus[0], 1);

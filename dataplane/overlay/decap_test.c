@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Frames from the fabric go through fabric_input first, so that the decapsulation finds what it leaves.
+// Frames from the fabric pass fabric_input first, so that decap nodes get its metadata.
 #include <errno.h>
 #include <netinet/in.h>
 #include <setjmp.h>
@@ -32,7 +32,7 @@
 enum { MPLSOUDP, MPLSOGRE, VXLAN };
 static const char *const nodes[] = {"decap_mplsoudp", "decap_mplsogre", "decap_vxlan"};
 
-struct outer { // zeroes: what is usual
+struct outer { // zeroes: the usual values
 	bool v6;
 	uint8_t tos, ttl;
 	bool udp_checksum;
@@ -156,7 +156,7 @@ static void to_vrf(void **state)
 		into_vrf(MPLSOGRE, outers[i], "00008847 00064140", RED);
 		into_vrf(VXLAN, outers[i], "0800000000006400 02000000aa01 02000000bb01 0800", RED);
 		into_vrf(VXLAN, outers[i], "080000000000c800 00005e000101 02000000bb01 0800",
-			 BLUE); // the anycast gateway's MAC will do
+			 BLUE); // the anycast gateway's MAC is accepted
 		m = frame(VXLAN, outers[i], "0800000000006400 02000000aa01 02000000bb01 86dd", IP6_INNER);
 		assert_inner(VXLAN, m, "ip6_forward", IP6_INNER);
 		rte_pktmbuf_free(m);
@@ -264,7 +264,7 @@ static void label_stacks(void **state)
 		snprintf(gre, sizeof(gre), "00008847 %s", bad[i].stack);
 		assert_dropped(MPLSOGRE, frame(MPLSOGRE, &plain4, gre, IP4_INNER), bad[i].reason);
 	}
-	into_vrf(MPLSOUDP, &plain4, "00000040 00064140", RED); // below explicit nulls, as deep as is allowed
+	into_vrf(MPLSOUDP, &plain4, "00000040 00064140", RED); // below explicit nulls, at the greatest depth
 	into_vrf(MPLSOUDP, &plain4, "00002040 00000040 00064140", RED);
 	into_vrf(MPLSOUDP, &plain4, "00064f01", RED); // TC bits and a TTL of 1 do not matter
 	label_stack_depth = 1;
@@ -399,7 +399,7 @@ static void ecn(void **state)
 				decap(MPLSOUDP, m);
 				ip = rte_pktmbuf_mtod(m, uint8_t *);
 				assert_int_equal(v6 ? ip[1] >> 4 & 3 : ip[1] & 3, ecn_table[inner][outer]);
-				// DSCP stays the packet's
+				// the packet's DSCP is unchanged
 				assert_int_equal(v6 ? (ip[0] & 15) << 2 | ip[1] >> 6 : ip[1] >> 2, 0);
 				if (!v6)
 					assert_int_equal(router_sum(ip, 20, 0), 0xffff);
@@ -409,7 +409,7 @@ static void ecn(void **state)
 	}
 }
 
-// A header that was wrong before stays so: it must not be made to look right.
+// A checksum that was wrong stays wrong.
 static void ecn_keeps_damage(void **state)
 {
 	struct rte_mbuf *m = with_ecn(false, 3, 2);
@@ -420,7 +420,7 @@ static void ecn_keeps_damage(void **state)
 	rte_pktmbuf_free(m);
 }
 
-// Congestion is told to bridged packets too; a frame without IP has nowhere to put it.
+// Bridged IP packets get the congestion mark, too; other frames have no field for it.
 static void ecn_of_frames(void **state)
 {
 	static const char mac[] = "020000000022 020000000011 0800 ";
@@ -470,7 +470,7 @@ static void ecn_of_tagged_frames(void **state)
 		rte_pktmbuf_free(m);
 		assert_dropped(VXLAN, frame(VXLAN, &o, "0800000000012c00", inner), "tunnel_congested");
 	}
-	// Three tags, and a tag with nothing behind it: not IP.
+	// Three tags, or a tag with nothing behind it, are not IP.
 	snprintf(inner, sizeof(inner), "020000000022 020000000011 8100 0001 8100 0002 8100 0003 0800 %s", IP4_INNER);
 	m = frame(VXLAN, &o, "0800000000012c00", inner);
 	assert_inner(VXLAN, m, "bridge_input", inner);

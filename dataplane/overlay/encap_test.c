@@ -53,7 +53,7 @@ static void add_hex(char *text, const struct rte_mbuf *m)
 		sprintf(text + strlen(text), "%02x", data[i]);
 }
 
-// headers: what must stand in front of the payload, which must be unchanged.
+// headers: the bytes expected in front of the payload, which must be unchanged.
 static void assert_encap(uint32_t nexthop, const char *node, struct rte_mbuf *m, const char *headers)
 {
 	char want[8192];
@@ -137,7 +137,7 @@ static void all_kinds(void **state)
 	}
 }
 
-// A routed packet still has its Ethernet header in front: it goes.
+// The Ethernet header in front of a routed packet is removed.
 static void behind_ethernet(void **state)
 {
 	struct rte_mbuf *m = router_frame(RED0, GATEWAY, "02:00:00:00:00:03",
@@ -170,7 +170,7 @@ static void tunnel_options(void **state)
 	t->gre_has_key = false;
 	t->ttl = 200;
 	t->fixed_dscp = true;
-	t->dscp = 10; // ECN is still the packet's: RFC 6040
+	t->dscp = 10; // the packet's ECN is kept (RFC 6040)
 	router_nexthop(&c);
 	assert_encap(FREE_ID, "encap_mplsogre4", payload(IP4),
 		     LINK4 "4529004a00004000c82fb450c0000201cb007109 00008847 000641c8");
@@ -271,7 +271,7 @@ static void entropy(void **state)
 	assert_in_range(distinct, 900, 1000);
 }
 
-// The remote is on the link, and its MAC is not known yet: the packet waits with its outer headers.
+// While the MAC of a remote on the link is unknown, the packet waits with its outer headers.
 static void unresolved(void **state)
 {
 	struct rte_mbuf *m = payload(IP4);
@@ -286,7 +286,7 @@ static void unresolved(void **state)
 	rte_pktmbuf_free(m);
 }
 
-// The DSCP and ECN of an IP packet behind VLAN tags are those of the tunnel.
+// The tunnel gets DSCP and ECN of an IP packet behind VLAN tags.
 static void tags_inside(void **state)
 {
 	static const struct {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Packets from the fabric go through fabric_input first, so that the decapsulation finds what it leaves. The headers
-// that are expected were made with scapy.
+// Packets from the fabric pass fabric_input first, so that the decap node gets its metadata. The expected headers were
+// made with scapy.
 #include <errno.h>
 #include <netinet/in.h>
 #include <setjmp.h>
@@ -136,7 +136,7 @@ static void options(void **state)
 	assert_dropped("0440 6558 00012c00" OPTION CRITICAL_OPTION FRAME, "geneve_critical_option");
 	// the header says that there is one
 	assert_dropped("0040 6558 00012c00" FRAME, "geneve_critical_option");
-	// one word longer than all
+	// a word longer than the options in all
 	assert_dropped("0200 6558 00012c00 0102 01 02 11223344 " FRAME, "geneve_bad_options");
 	assert_dropped("0100 6558 00012c00 0102 01 1f " FRAME, "geneve_bad_options");
 	assert_dropped("3f00 6558 00012c00" EMPTY FRAME, "tunnel_truncated");
@@ -174,7 +174,7 @@ static uint32_t hash_of(bool v6, const char *text)
 	return hash;
 }
 
-// The same flow, whatever lies in front of it.
+// The hash is the same for every encapsulation of the flow.
 static void spread(void **state)
 {
 	uint32_t want = hash_of(false, "0000 6558 00006400" ROUTED4);

@@ -57,7 +57,7 @@ static void vnis(void **state)
 	}
 	assert_int_equal(vni_next(vni), VNI_MAX);
 	assert_int_equal(vni_target(2), TARGET(TARGET_NONE, 0));
-	assert_int_equal(vni_target(1 << 21), TARGET(TARGET_NONE, 0)); // a page that is not there
+	assert_int_equal(vni_target(1 << 21), TARGET(TARGET_NONE, 0)); // a page that does not exist
 	assert_int_equal(vni_set(1, TO_RED, &err), -EEXIST);
 	assert_string_equal(err.field, "vni.vni");
 	for (i = 0; i < RTE_DIM(used); i++)
@@ -67,7 +67,7 @@ static void vnis(void **state)
 	assert_int_equal(vni_count(), 0);
 }
 
-// What a label or VNI stands for cannot go while it does.
+// The target of a label or VNI cannot be deleted.
 static void references(void **state)
 {
 	uint32_t before = vrf_get(RED)->refs;

@@ -180,7 +180,7 @@ static void no_source(void **state)
 {
 	struct port_config old = router_config(FABRIC0), c = old;
 
-	c.n_addrs = 1; // the IPv6 address goes
+	c.n_addrs = 1; // without the IPv6 address
 	router_tunnel(FREE_ID, "vxlan", REMOTE6, 100);
 	router_set(FABRIC0, &c);
 	assert_unresolved();

@@ -27,7 +27,7 @@ static struct meter *add(const char *name, uint64_t bit_rate, uint64_t burst_byt
 	return meter_add(&c, &err);
 }
 
-// Packets of a size that pass when they come evenly over some time, from an empty bucket on.
+// Number of packets of a size that pass if they arrive evenly over some time, from an empty bucket on.
 static unsigned passed_in(struct meter *m, double seconds, unsigned packets, uint32_t bytes)
 {
 	uint64_t start = m->bucket.time, span = (uint64_t)(seconds * (double)rte_get_tsc_hz());
@@ -82,7 +82,7 @@ static void fast(void **state)
 	assert_int_equal(meter_del("fast", &err), 0);
 }
 
-// A batch of another worker may have begun earlier than what the bucket has seen last.
+// A batch of another worker may have begun before the bucket's last packet.
 static void time_runs_one_way(void **state)
 {
 	struct meter *m = add("time", 0, 0, 1, 2);
@@ -140,7 +140,7 @@ static void changes(void **state)
 	c.bit_rate = 16000000;
 	c.burst_bytes = 0;
 	assert_int_equal(meter_set(m, &c, &err), 0);
-	assert_int_equal(m->bucket.tc, 100); // no gift
+	assert_int_equal(m->bucket.tc, 100); // no additional tokens
 	assert_int_equal(m->burst, 100000);  // 50 ms
 	c = (struct meter_config){.name = "m", .packet_rate = 10};
 	assert_int_equal(meter_set(m, &c, &err), 0);

@@ -33,7 +33,7 @@ static struct mirror_config to_collector(const char *name, const char *encap, co
 	return c;
 }
 
-// Next hops of collectors are the mirror's own: they come, change and go with it.
+// A mirror adds, changes and removes the next hops of its collectors.
 static void next_hops(void **state)
 {
 	struct mirror_config c = to_collector("m", "erspan", "203.0.113.9", 1023);

@@ -164,7 +164,7 @@ static void floating_both_ways(void **state)
 	assert_asked(TCP(RED, "fd00::9", 1000, "2001:db8::1", 80), 11,
 		     TCP(WAN, "2001:db8:9::9", 1000, "2001:db8::1", 80));
 	assert_asked(TCP(WAN, "2001:db8::1", 80, "2001:db8:9::9", 22), 11, TCP(RED, "2001:db8::1", 80, "fd00::9", 22));
-	// Nobody else, and nowhere else.
+	// No other host and no other VRF is translated.
 	assert_asked(TCP(RED, "10.0.0.8", 1000, "203.0.113.1", 80), 0, TCP(RED, "10.0.0.8", 1000, "203.0.113.1", 80));
 	assert_asked(TCP(BLUE, "10.0.0.9", 1000, "203.0.113.1", 80), 0, TCP(BLUE, "10.0.0.9", 1000, "203.0.113.1", 80));
 	assert_asked(TCP(RED, "2001:db8::1", 80, "2001:db8:9::9", 22), 0,
@@ -175,7 +175,7 @@ static void floating_both_ways(void **state)
 	assert_asked(TCP(RED, "10.0.0.9", 1000, "203.0.113.1", 80), 0, TCP(RED, "10.0.0.9", 1000, "203.0.113.1", 80));
 }
 
-// From one address outside to another, also of another tenant: both change.
+// From one outside address to another, also of another tenant: both addresses change.
 static void hairpin(void **state)
 {
 	struct flow_key k = TCP(RED, "10.0.0.9", 1000, "198.51.100.8", 80);
@@ -255,7 +255,7 @@ static void pool_ports(void **state)
 	forget();
 }
 
-// A host has one outside address for all that it sends, and hosts spread over the pool.
+// A host has one outside address for all of its flows, and hosts are spread over the pool.
 static void pool_spread(void **state)
 {
 	unsigned seen[10] = {0}, i, j, at;
@@ -312,7 +312,7 @@ static void services(void **state)
 	assert_in_range(seen[0], 900, 1100);
 	assert_in_range(seen[1], 2800, 3200);
 	assert_in_range(seen[2], 3800, 4200);
-	// Without the second backend only its flows move; those of the others may go on, its own may not.
+	// Without the second backend only its flows move; flows of the others continue, its own end.
 	b[1] = b[2];
 	{
 		struct nat_config c = service(5, WAN, "198.51.100.1", 80, b, 2);
@@ -333,7 +333,7 @@ static void services(void **state)
 	forget();
 }
 
-// A guest that leaves by a pool's address and asks for a service.
+// A guest that leaves with a pool's address and connects to a service.
 static void order(void **state)
 {
 	struct nat_backend b = {router_addr("10.0.0.31"), 0, 1};
@@ -436,7 +436,7 @@ static void refusals(void **state)
 	c.protocol = 132;
 	b.port = 81;
 	refused(c, ERANGE, "rule.destination.backends.port");
-	add(source(12, RED, "10.0.0.0/8", WAN, "198.51.100.0", "198.51.100.255")); // another VRF: nobody's
+	add(source(12, RED, "10.0.0.0/8", WAN, "198.51.100.0", "198.51.100.255")); // not in use in the other VRF
 	add(source(13, RED, "10.9.0.0/16", WAN, "198.51.100.7", "198.51.100.7"));  // pools may share
 	forget();
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// No packet passes a port with rules without them, while guests send all the time and the port comes, changes and goes.
+// No packet passes a port with rules unchecked while guests send and the port is added, changed and removed.
 #include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -228,7 +228,7 @@ static void while_a_list_changes_and_is_compiled(void **state)
 	assert_int_equal(n_passed(), 0);
 }
 
-// The packets do pass without rules; and not when rules are attached again.
+// The packets pass without rules, and are dropped once rules are attached again.
 static void without_rules(void **state)
 {
 	struct port_config c = extra(BLUE, NULL);

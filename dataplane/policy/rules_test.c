@@ -139,8 +139,8 @@ static void forget(const char *name)
 	rcu_poll();
 }
 
-// Few rules are walked, many are compiled: both must find the same. Adds 150 rules that no packet here matches, so that
-// the list is compiled.
+// A short list is searched rule by rule, a long one is compiled; both must decide alike. Adds 150 rules that match no
+// packet here, so that the list is compiled.
 static void pad(struct rule_list *l)
 {
 	char line[128];
@@ -232,7 +232,7 @@ static void order_and_defaults(void **state)
 	settle();
 	assert_int_equal(decides(l, k), 1);
 	del(l, 1);
-	assert_int_equal(decides(l, k), 200); // compiled, and gone
+	assert_int_equal(decides(l, k), 200); // compiled, and the rule is deleted
 	del(l, 200);
 	assert_int_equal(decides(l, k), 300);
 	settle();
@@ -324,7 +324,7 @@ static void groups(void **state)
 
 	assert_non_null(a);
 	assert_non_null(b);
-	assert_int_equal(a->n, 2); // one was there twice
+	assert_int_equal(a->n, 2); // one prefix was given twice
 	add(l, "5 allow --source-group a --destination-group b");
 	add(l, "6 allow --protocol tcp --source-group a");
 	add(m, "7 allow --destination-group b");
@@ -357,7 +357,7 @@ static void groups(void **state)
 	assert_int_equal(address_group_del("b", &err), 0);
 }
 
-// A rule with two large groups is refused, and so is a group that makes one of it.
+// A rule with two large groups is refused, and so is a change of a group that would result in one.
 static void too_many_entries(void **state)
 {
 	struct ip_prefix *many = malloc(LIMIT_ADDRESS_GROUP_PREFIXES_ITEMS * sizeof(*many));
@@ -407,7 +407,7 @@ static void shadows(void **state)
 	assert_int_equal(shadow(l, 22), 0);
 	assert_int_equal(shadow(l, 30), 10);
 	assert_int_equal(shadow(l, 40), 0);
-	add(l, "5 allow --protocol tcp"); // shadows those that are there
+	add(l, "5 allow --protocol tcp"); // shadows existing rules
 	assert_int_equal(shadow(l, 10), 5);
 	assert_int_equal(shadow(l, 20), 5);
 	assert_int_equal(shadow(l, 21), 5);
@@ -415,7 +415,7 @@ static void shadows(void **state)
 	assert_int_equal(shadow(l, 10), 0);
 	assert_int_equal(shadow(l, 20), 10);
 	assert_int_equal(shadow(l, 21), 0);
-	assert_int_equal(parse("10 allow --protocol tcp --destination 10.1.0.0/16", &r), 0); // takes another's place
+	assert_int_equal(parse("10 allow --protocol tcp --destination 10.1.0.0/16", &r), 0); // replaces another rule
 	assert_int_equal(rules_add(l, &r, 1, true, &err), 0);
 	assert_int_equal(shadow(l, 21), 10);
 	assert_int_equal(shadow(l, 30), 0);
@@ -451,7 +451,7 @@ static unsigned check_shadows(const struct rule_list *l)
 
 static struct rule some_rule(uint32_t id);
 
-// Both ways of finding them agree with the plain one, for many rules and for few.
+// Both search methods agree with a plain search, for many rules and for few.
 static void shadows_of_many(void **state)
 {
 	struct rule_list *l = list("shadows", false);
@@ -460,7 +460,7 @@ static void shadows_of_many(void **state)
 
 	for (i = 0; i < 1000; i++)
 		r[i] = some_rule(i + 1);
-	r[400].proto = -1; // covers much of what follows
+	r[400].proto = -1; // covers many later rules
 	r[400].src = r[400].dst = (struct ip_prefix){0};
 	memcpy(r[400].ports, (uint16_t[2][2]){{0, 50}, {0, 65535}}, sizeof(r[400].ports));
 	assert_int_equal(rules_add(l, r, 1000, false, &err), 0);
@@ -550,7 +550,7 @@ static void ports(void **state)
 	forget("shared");
 }
 
-// A counter that is used anew begins at 0.
+// A counter that is reused begins at 0.
 static void counters_begin_at_zero(void **state)
 {
 	struct port_config red0 = router_config(RED0);
@@ -574,7 +574,7 @@ static void counters_begin_at_zero(void **state)
 	forget("count");
 }
 
-// --- Ten thousand rules against a walk that knows nothing of entries. ---
+// --- Ten thousand rules, compared with a search rule by rule. ---
 
 static uint32_t seed = 1;
 
@@ -727,7 +727,7 @@ static void many(void **state)
 	assert_non_null(l->set->base->acl[0]);
 	compare(l, 4000);
 	begun = rte_rdtsc();
-	for (i = 0; i < 100; i++) { // changes next to what is compiled
+	for (i = 0; i < 100; i++) { // changes on top of the compiled list
 		ids[i] = i * 63 + 7;
 		r[i] = some_rule(i * 11 + 3);
 	}
@@ -741,7 +741,7 @@ static void many(void **state)
 	forget("large");
 }
 
-// --- Changes while a worker asks. ---
+// --- Changes while a worker evaluates rules. ---
 
 static struct {
 	bool stop;
@@ -757,7 +757,7 @@ static void *read_on(void *arg)
 	while (!__atomic_load_n(&reader.stop, __ATOMIC_RELAXED)) {
 		rules_classify(RED0, RULES_EGRESS, &k, &v);
 		reader.asked++;
-		reader.wrong += v.rule != 100 && v.rule != 50; // 50 comes and goes before 100
+		reader.wrong += v.rule != 100 && v.rule != 50; // rule 50 is added and removed in front of 100
 		rcu_quiescent(9);
 	}
 	rcu_reader_offline(9);
@@ -774,7 +774,7 @@ static void changes_under_traffic(void **state)
 	unsigned round, i;
 
 	red0.stateful = true;
-	for (round = 0; round < 2; round++) { // the first one fills what stays
+	for (round = 0; round < 2; round++) { // the first round fills what stays allocated
 		if (round == 1)
 			heap = mallinfo2().uordblks;
 		rte_malloc_get_socket_stats(0, &before);

@@ -27,7 +27,7 @@ static struct port_config config(const char *devargs, uint16_t queues)
 	return cfg;
 }
 
-// Sends one packet to a port and expects it from another one (or the same). The kernel's own packets are skipped.
+// Sends one packet to a port and expects it from another one (or the same). Skips packets of the kernel itself.
 static void expect_through(struct port *from, struct port *to, unsigned len)
 {
 	struct rte_mbuf *m = fixture_packet(len, 0x77);
@@ -68,7 +68,7 @@ static void null(void **state)
 	assert_int_equal(p->ops->tx(&p->queues[0], pkts, 32), 32);
 	fixture_close(p);
 	assert_int_equal(rte_eth_dev_count_total(), devices);
-	assert_true(fixture_fds() <= fds + 1); // DPDK keeps one of its own
+	assert_true(fixture_fds() <= fds + 1); // DPDK keeps one descriptor
 }
 
 static void ring(void **state)
@@ -80,7 +80,7 @@ static void ring(void **state)
 	expect_through(p, p, 60);
 	expect_through(p, p, 9000); // a chain
 	fixture_close(p);
-	p = fixture_must_open(&cfg); // and again
+	p = fixture_must_open(&cfg); // a second time
 	expect_through(p, p, 60);
 	fixture_close(p);
 }
@@ -139,7 +139,7 @@ static void af_packet(void **state)
 	assert_true(fixture_wait_link(a, false, 3000));
 	fixture_close(a);
 	fixture_close(b);
-	assert_int_equal(fixture_run("ip -o link show pv0 | grep -v -w UP | grep -q 'mtu 1500'"), 0); // as it was
+	assert_int_equal(fixture_run("ip -o link show pv0 | grep -v -w UP | grep -q 'mtu 1500'"), 0); // restored
 	fixture_run("ip link del pv0");
 }
 
@@ -172,7 +172,7 @@ static void tap(void **state)
 	struct error err = {};
 	struct port *p = fixture_open(&cfg, &err);
 
-	if (p == NULL) { // it needs features that some kernels lack
+	if (p == NULL) { // net_tap needs features that some kernels lack
 		print_message("net_tap is refused here: %s\n", err.message);
 		assert_string_equal(err.field, "dpdk.devargs");
 		skip();

@@ -41,7 +41,7 @@ void port_link_changed(struct port *port, bool link_up, bool peer_connected)
 	port->link_up = port->up = link_up;
 }
 
-// Arms and disarms as a worker does that waits, whatever the peer is doing.
+// Arms and disarms as a waiting worker does, whatever the peer does.
 static void arm_sometimes(struct port_queue *q)
 {
 	const struct port_ops *ops = q->port->ops;

@@ -26,7 +26,7 @@ static struct port_config config(const char *ifname, uint16_t queues)
 	return cfg;
 }
 
-// The other side: receives what the kernel's stack would.
+// The other side, which receives the frames that the kernel's stack would get.
 static int packet_socket(const char *ifname)
 {
 	struct sockaddr_ll ll = {
@@ -52,7 +52,7 @@ static void expect_from_port(struct port *p, uint16_t queue, int fd, unsigned le
 	free(buf);
 }
 
-// Any queue may get it: the kernel spreads by hash. Drains what the stack itself sends (IPv6 router solicitations).
+// Any queue may get it, because the kernel spreads by hash. Drains packets of the stack itself (router solicitations).
 static void expect_from_kernel(struct port *p, int fd, unsigned len)
 {
 	uint8_t *buf = malloc(len), *end;
@@ -169,12 +169,12 @@ static void moved(void **state)
 	struct error err;
 
 	fixture_run("ip netns del " NETNS " 2>/dev/null; ip netns add " NETNS "; ip link set ports-t4 netns " NETNS);
-	assert_true(fixture_wait_link(p, false, 1000)); // moving takes an interface down
+	assert_true(fixture_wait_link(p, false, 1000)); // an interface that is moved goes down
 	fixture_run("ip -n " NETNS " link set ports-t4 up");
 	assert_true(fixture_wait_link(p, true, 1000));
 	assert_int_equal(p->ops->set_mtu(p, 1400, &err), 0);
 	assert_int_equal(fixture_run("ip -n " NETNS " -o link show ports-t4 | grep -q 'mtu 1400'"), 0);
-	fixture_run("ip netns del " NETNS); // takes its interfaces with it
+	fixture_run("ip netns del " NETNS); // deletes its interfaces, too
 	assert_true(fixture_wait_link(p, false, 3000));
 	fixture_close(p);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// vhost-user ports whose guests are killed again and again under load, at any moment; guests that misbehave; ports that
-// are removed while their guest connects. CORELANE_CHURN=1000 sets how often (default 40).
+// vhost-user ports whose guests are killed repeatedly under load, at any moment; guests that misbehave; ports that are
+// removed while their guest connects. CORELANE_CHURN=1000 sets the number of guests (default 40).
 #include <poll.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -39,7 +39,7 @@ struct churn {
 };
 
 struct churn_result {
-	unsigned started; // guests that got as far as traffic
+	unsigned started; // guests that began to send
 	unsigned echoing; // guests that got packets back
 	unsigned served;  // guests that could send on every ring
 	uint64_t received;
@@ -127,7 +127,7 @@ static unsigned churn_cycles(unsigned divisor)
 	return RTE_MAX(n / divisor, 5u);
 }
 
-// The last guest is dead, which the library's thread has yet to notice.
+// Waits until the library's thread has noticed the death of the last guest.
 static void settle(struct port *p)
 {
 	unsigned before, tries = 0;
@@ -151,7 +151,7 @@ static void churn_port(bool client, bool hostile, uint16_t queues, unsigned pair
 	unsigned fds, mbufs;
 
 	fixture_poll(p, true);
-	churn(cfg.socket, c); // so that what is allocated once is there
+	churn(cfg.socket, c); // for memory that is allocated only once
 	settle(p);
 	fixture_poll(NULL, false);
 	fds = fixture_fds();

@@ -270,7 +270,7 @@ void guest_misbehave(struct guest *g, unsigned *seed)
 	case 1:
 		d->len = (uint32_t)rand_r(seed) * 2;
 		break;
-	case 2: // chains and loops, indirect tables of nonsense
+	case 2: // chains, loops and invalid indirect tables
 		d->flags = (uint16_t)rand_r(seed);
 		d->next = (uint16_t)rand_r(seed) % (2 * GUEST_RING);
 		break;

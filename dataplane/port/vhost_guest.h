@@ -32,8 +32,8 @@ struct guest {
 // Connects to path, or listens there for the router (server). Returns 0 or -errno.
 int guest_start(struct guest *g, const char *path, bool server, unsigned pairs);
 void guest_stop(struct guest *g); // disconnects and unmaps its memory; after a start without error
-void guest_step(struct guest *g); // sends what the rings take; counts received buffers and offers them again
+void guest_step(struct guest *g); // sends as many frames as fit; counts received buffers and offers them again
 // Writes the chain into the first descriptors of a ring and makes it available.
 void guest_post(struct guest *g, unsigned ring, const struct vring_desc *chain, unsigned n);
 bool guest_served(const struct guest *g);              // something has been taken from every transmit ring
-void guest_misbehave(struct guest *g, unsigned *seed); // writes nonsense into the rings
+void guest_misbehave(struct guest *g, unsigned *seed); // writes random values into the rings

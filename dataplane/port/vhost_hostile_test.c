@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A vhost-user guest that describes frames of any length in any way. The port hands over nothing longer than a packet
-// buffer, never takes more buffers than a burst has packets, and counts what it drops.
+// A vhost-user guest that describes frames of any length in any way. The port passes on no frame longer than a
+// packet buffer, never takes more buffers than a burst has packets, and counts what it drops.
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -204,7 +204,7 @@ int main(int argc, char **argv)
 					   cmocka_unit_test(refused)};
 
 	if (argc == 5)
-		_exit(guest_main(argv)); // without exit handlers: what drivers leak there is not under test
+		_exit(guest_main(argv)); // without exit handlers: leaks of drivers there are not under test
 	fixture_require();
 	if (mkdtemp(dir) == NULL)
 		return 1;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tests of nodes together with all modules: the router as main starts it, but without threads and with ports that keep
-// the packets that they are given. A test program sets 'router': true in its meson.build.
+// the packets that they are given. In meson.build such a test has no 'libs'.
 //
 // Frames are written in hex, with blanks where they help and ".." for each byte that does not matter:
 //	assert_bytes(m, "02000000000f 0200000000f0 0800 45 00 .... c0a80001");
@@ -68,10 +68,10 @@ struct rte_mbuf *router_packet(uint16_t vrf, const struct packet *p); // begins 
 struct rte_mbuf *router_frame(uint16_t port, const char *dst, const char *src, const struct packet *p); // as received
 void router_checksum4(struct rte_mbuf *m, unsigned at); // recomputes the checksum of the IPv4 header at this offset
 
-bool router_equal(struct rte_mbuf *m, const char *hex); // prints what differs
+bool router_equal(struct rte_mbuf *m, const char *hex); // prints the differences
 #define assert_bytes(m, hex) assert_true(router_equal(m, hex))
 uint16_t router_sum(const void *data, unsigned len, uint32_t start); // RFC 1071, big-endian words, one by one
-// Whether the checksum of the transport header behind the IP header at this offset is right.
+// True if the checksum of the transport header behind the IP header at this offset is correct.
 bool router_l4_ok(struct rte_mbuf *m, unsigned at);
 
 // --- Ports. A test frees the packets that it takes from router_sent, and router_forget() the others. ---

@@ -85,7 +85,7 @@ static void two_cpus(void **state)
 	is(&p.service, "0");
 	is(&p.control, "0");
 	is(&overlap, "none");
-	assert_int_equal(place(NULL, "1", NULL, false), 0); // the worker makes room
+	assert_int_equal(place(NULL, "1", NULL, false), 0); // the worker takes the other CPU
 	assert_int_equal(p.worker_cpus[0], 0);
 	is(&p.control, "1");
 	assert_int_equal(place(NULL, NULL, "1", false), 0); // service threads follow --control-cpus
@@ -104,7 +104,7 @@ static void two_cpus(void **state)
 	is(&overlap, "1");
 }
 
-// 4 sockets of 48 cores and their siblings, as BIOSes number them.
+// 4 sockets of 48 cores and their siblings, numbered as by a BIOS.
 static void four_sockets(void **state)
 {
 	machine("0-383", "0-383");
@@ -176,7 +176,7 @@ static void reads_the_machine(void **state)
 		snprintf(path, sizeof(path), "%s%s", root, dirs[i]);
 		assert_int_equal(mkdir(path, 0700), 0);
 	}
-	machine_read(root, &m); // without files the C library tells the CPUs
+	machine_read(root, &m); // without files the C library gives the CPUs
 	assert_int_equal(cpu_list_count(&m.possible), sysconf(_SC_NPROCESSORS_CONF));
 	put(root, "possible", "0-8191\n");
 	put(root, "online", "0-63,8191\n");

@@ -115,7 +115,7 @@ static const struct thread *thread(int tid)
 	return NULL;
 }
 
-// The text of the next event; NULL: it is not this one, or there is none.
+// Returns the text of the next event, NULL if it is another one or there is none.
 static const char *next_event(const char *kind, const char *subject)
 {
 	const struct event_record *e = event_after(event);
@@ -215,7 +215,7 @@ static void taskset(void **state)
 	assert_int_equal(thread(104)->moved_back, 2);
 }
 
-// A tool moves a thread again and again.
+// A tool moves a thread repeatedly.
 static void stubborn(void **state)
 {
 	unsigned i;
@@ -313,7 +313,7 @@ static void cpuset(void **state)
 	assert_non_null(strstr(event_after(event)->text, "but the cpuset does not allow it"));
 	event = event_last();
 	memset(&denied, 0, sizeof(denied));
-	worker_cpu = 6; // meanwhile somebody has given the worker another CPU
+	worker_cpu = 6; // meanwhile the worker has been given another CPU
 	put_status(104, "pmd-fwd-3", "6");
 	look();
 	assert_true(event_last() == event + 2);

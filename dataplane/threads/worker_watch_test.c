@@ -59,7 +59,7 @@ static void stalls_and_resumes(void **state)
 	assert_int_equal(after(500, false), WATCH_STALLED); // the next stall
 }
 
-// A real-time task that the kernel throttles leaves 50 ms of each second: one event, not two a second.
+// A real-time task that the kernel throttles leaves 50 ms per second: that is one event, not two per second.
 static void starved(void **state)
 {
 	unsigned i;
@@ -73,7 +73,7 @@ static void starved(void **state)
 	assert_true(w.longest == 1000 * MS);
 }
 
-// After a stall of the master, what was seen of workers is forgotten.
+// After a stall of the master, earlier observations of workers do not count.
 static void restart(void **state)
 {
 	after(300, false);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Real threads, real rings: flows of numbered packets pass while modes, rings, queues and workers change. No packet is
-// lost, and none overtakes another of its flow.
+// With real threads and rings, flows of numbered packets pass while modes, rings, queues and workers change. No packet
+// is lost, and none overtakes another of its flow.
 #include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -420,7 +420,7 @@ static void rebalanced(void **state)
 	free(plan.moves);
 	assert_int_equal(red->queues[0].rx_worker + red->queues[1].rx_worker, 1);
 	wait_for(1000);
-	set_mode(PORT_HYBRID); // all flows on the first worker: entries move
+	set_mode(PORT_HYBRID); // all flows were on the first worker: entries move
 	wait_for(1000);
 	for (unsigned e = 0; e < SPREAD_ENTRIES; e++)
 		assert_int_equal(spread_move(red, e, (uint8_t)a->id, &err), 0);
@@ -432,7 +432,7 @@ static void rebalanced(void **state)
 	}
 	assert_true(plan.n >= 1);
 	stop_and_check();
-	add(2); // a new worker: all entries are dealt anew
+	add(2); // with the new worker all entries are distributed again
 	assert_false(red->moved);
 }
 

@@ -161,7 +161,7 @@ static void hang(struct worker *w)
 	usleep(300000);
 }
 
-// A worker that hangs is behind, by as much as it hangs.
+// A worker that hangs is behind by the time that it hangs.
 static void behind(void **state)
 {
 	struct worker *w = add(IDLE_YIELD);
@@ -299,8 +299,8 @@ static void waiting_costs_nothing(void **state)
 	assert_int_equal(health_behind(w), 0);
 }
 
-// Packets come after pauses that are shorter and longer than the worker takes to arm its queues, at every moment of
-// that.
+// Packets arrive after pauses that are shorter and longer than the time in which the worker arms its queues, at every
+// moment of it.
 static void no_wakeup_is_lost(void **state)
 {
 	uint64_t timeouts;
@@ -428,7 +428,7 @@ static void refused_without_interrupts(void **state)
 	assert_string_equal(err.field, "worker.idle");
 	assert_non_null(strstr(err.message, "gives no interrupts"));
 	assert_int_equal(w->idle, IDLE_YIELD);
-	// A worker that waits for interrupts gets none of these queues, by no request.
+	// No request gives such a queue to a worker that waits for interrupts.
 	other = worker_add(1, &(struct worker_config){.cpu = cpu, .idle = IDLE_INTERRUPT}, &err);
 	assert_non_null(other);
 	assert_int_equal(other->rx->n, 0);

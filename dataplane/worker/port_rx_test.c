@@ -27,7 +27,7 @@ static uint16_t rx_waiting(struct port_queue *q, struct rte_mbuf **pkts, uint16_
 	refused = 0;
 	for (i = 0; i < k; i++) {
 		pkts[i] = router_hex("000102030405060708090a0b0c0d");
-		memset(meta(pkts[i]), 0xff, sizeof(struct pkt_meta)); // left from the buffer's last use
+		memset(meta(pkts[i]), 0xff, sizeof(struct pkt_meta)); // values of the buffer's last use
 		pkts[i]->port = 99;
 		if (i >= long_from && i < long_to)
 			pkts[i]->pkt_len = long_len; // as if it were a chain: nothing here reads its other buffers
@@ -111,7 +111,7 @@ static void by_role(void **state)
 	assert_int_equal(walk(n), 0);
 }
 
-// The port's MTU, an Ethernet header and two VLAN tags; not a byte more, whatever the port's role.
+// A frame may have the port's MTU, an Ethernet header and two VLAN tags, and not a byte more, in every role.
 static void longer_than_mtu(void **state)
 {
 	static const struct {
@@ -223,7 +223,7 @@ static void round_robin(void **state)
 	assert_int_equal(total[BLUE0], 2 * BATCH);
 }
 
-// With little room left in the batch no further queue is polled: a small burst is not worth its cost.
+// A batch with little space left polls no further queue: a small burst is not worth its cost.
 static void last_room(void **state)
 {
 	unsigned n[PORTS_END];

@@ -152,7 +152,7 @@ static void fabric_first(void **state)
 		if (taken[PUNT_ND] < 50)
 			punt_poll();
 	assert_int_equal(taken[PUNT_ND], 50);
-	assert_in_range(taken[PUNT_ARP], 1, 50 * punt_limits[PUNT_GUEST].turn); // and the others had their turns, too
+	assert_in_range(taken[PUNT_ARP], 1, 50 * punt_limits[PUNT_GUEST].turn); // the other classes had turns
 	assert_in_range(taken[PUNT_HOLD], 1, 50 * punt_limits[PUNT_WAITING].turn);
 }
 
@@ -178,7 +178,7 @@ static void token(void **state)
 {
 	uint64_t before, after;
 
-	assert_true(punt_passed(punt_token())); // nothing is on its way
+	assert_true(punt_passed(punt_token())); // no packet is on its way
 	punt_packets(RED0, 200, PUNT_HOLD);
 	before = punt_token();
 	punt_packets(RED0, 200, PUNT_HOLD);

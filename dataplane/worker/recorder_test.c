@@ -117,7 +117,7 @@ static void splits(void **state)
 	assert_int_equal(l[0].n_nodes, 2);
 	assert_int_equal(l[0].nodes[0].node, 128); // took longer
 	assert_int_equal(l[0].nodes[0].runs, 1);
-	loop(us(400), 0); // what the last loop spent does not count for this one
+	loop(us(400), 0); // the time of the last loop does not count for this one
 	assert_int_equal(recorder_longest(r, l), 2);
 	assert_int_equal(l[1].stages[STAGE_DELAY], 0);
 }
@@ -285,7 +285,7 @@ static void taken_by_others(void **state)
 	assert_int_not_equal(n, 0);
 	for (i = 0; i < n; i++)
 		taken += l[i].taken;
-	assert_true(taken * 10 >= n * 9); // the longest loops are those in which others had the CPU
+	assert_true(taken * 10 >= n * 9); // in the longest loops other threads had the CPU
 }
 
 // The same work without competing threads, as far as this machine allows.

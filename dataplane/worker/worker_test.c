@@ -136,7 +136,7 @@ static void first_takes_all(void **state)
 
 	assert_int_equal(worker_count(), 2);
 	assert_int_equal(a->rx->n, ALL_QUEUES);
-	assert_int_equal(b->rx->n, 0); // what is polled stays where it is
+	assert_int_equal(b->rx->n, 0); // polled queues stay with their worker
 	for (p = port_next(NULL); p; p = port_next(p))
 		for (i = 0; i < p->n_queues; i++)
 			assert_true(polls(a, &p->queues[i]));
@@ -226,7 +226,7 @@ static void refused(void **state)
 	assert_int_equal(worker_count(), 1);
 }
 
-// A worker that never yields leaves no time of its CPU for another one.
+// A worker whose policy never yields shares its CPU with no other worker.
 static void beside_spinning(void **state)
 {
 	struct worker *a = add(0), *b;
@@ -312,8 +312,8 @@ static void change_something(unsigned i)
 	rcu_poll();
 }
 
-// Workers come, go and move, and queues move between them: no two workers ever use a queue at once, and no packet is
-// lost.
+// Workers are added, removed and moved, and queues move between them: no two workers ever use a queue at once, and no
+// packet is lost.
 static void while_packets_flow(void **state)
 {
 	uint64_t before_rx, before_tx, lost = router_drops(RED0, "port_tx_full") + router_drops(RED0, "port_down");
@@ -339,7 +339,7 @@ static void while_packets_flow(void **state)
 	assert_int_equal(node_test_in_use(), 0);
 }
 
-// More often than there are places for the counters of threads.
+// More workers, one after the other, than there are sets of counters.
 static void comings_and_goings(void **state)
 {
 	struct port_counters before, after;

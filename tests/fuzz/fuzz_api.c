@@ -32,7 +32,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static struct api_call *waiting;
 static int streams_open;
 
-// The request is the answer: what was decoded is encoded again.
+// Answers with the request, so that it is encoded again.
 static int echo(struct api_call *call, const void *req, void *resp, struct error *err)
 {
 	memcpy(resp, req, ((const ProtobufCMessage *)req)->descriptor->sizeof_message);
@@ -69,7 +69,7 @@ static int next(struct api_call *call, const void *req, void *cursor, void *item
 static void done(void *cursor)
 {
 	streams_open -= *(uint32_t *)cursor > 0;
-	waiting = NULL; // which one has ended is not known here
+	waiting = NULL; // which stream has ended is not known here
 }
 
 #define ECHO(n, type)                                                                     \

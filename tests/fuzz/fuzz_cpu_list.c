@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lists and masks of CPUs. What is accepted is not empty, and reads back as it was written; what is refused is empty.
+// Lists and masks of CPUs. An accepted set is not empty, and its text parses as the same set; a refused one is empty.
 #include <errno.h>
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Frames from the underlay, tunnels above all, through the whole graph. The first byte chooses the port.
+// Frames from the underlay, mostly in tunnels, through the whole graph. The first byte chooses the port.
 #include "fuzz_router.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

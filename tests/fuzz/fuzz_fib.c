@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The FIB and RIB against a plain list of routes. The input is a list of operations: what to do and with how many
-// routes, the length of the prefix, its address, the next hop. After each, addresses around the prefix are looked up.
+// Compares the FIB and RIB with a plain list of routes. The input is a list of operations: kind, number of routes,
+// length and address of the prefix, next hop. After each one, addresses around the prefix are looked up.
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,8 +12,8 @@
 #include "l3/rib.h"
 
 #define MAX 1600
-#define RUN 180    // routes of an operation on many,
-#define MAX_RUNS 8 // of which there are at most so many
+#define RUN 180    // routes of an operation on many
+#define MAX_RUNS 8 // operations on many, at most
 
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -134,7 +134,7 @@ static size_t operate(struct fib *fib, struct rib *rib, enum family family, cons
 	memcpy(a.bytes, data + 3, take);
 	p = ip_prefix_of(&a, (uint8_t)(data[1] % (ip_bits(a.family) + 1)));
 	for (i = 0; i < count; i++) {
-		if (i > 0) { // the next one: somewhere else in the last two bytes of the prefix
+		if (i > 0) { // the next route differs in the last two bytes of the prefix
 			a.bytes[p.len > 16 ? (p.len - 1) / 8 - 1 : 0] += (uint8_t)(i % 2 * 3);
 			a.bytes[p.len > 8 ? (p.len - 1) / 8 : 0] += 7;
 			p = ip_prefix_of(&a, p.len);

@@ -66,7 +66,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		flow_zone_changed(RED);
 	flow_changes_take_effect();
 	if (*data & 0x80) {
-		tsc += flow_tsc_hz; // every flow is looked at
+		tsc += flow_tsc_hz; // so that the ager scans every flow
 		flow_poll();
 		flow_age(0, tsc);
 	}

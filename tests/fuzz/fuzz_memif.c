@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // A memif peer that is the fuzzer: control messages with descriptors of all kinds, then the contents of the shared
-// memory, to a server and to a client of ours over real sockets.
+// memory, to a server and to a client of this code over real sockets.
 //
 // Input: role (odd: the victim is a client), then records of one byte and a message: what to pass with it (see
-// pass_fd), or SHORT and a length, or MEMORY: the rest is laid over the rings, and the victim polls and sends.
+// pass_fd), or SHORT and a length, or MEMORY: the rest is written over the rings, and the victim polls and sends.
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -94,7 +94,7 @@ static void send_message(int fd, const void *data, size_t size, int pass)
 			.cmsg_len = CMSG_LEN(sizeof(int)), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS};
 		memcpy(CMSG_DATA(CMSG_FIRSTHDR(&mh)), &pass, sizeof(pass));
 	}
-	sendmsg(fd, &mh, MSG_NOSIGNAL | MSG_DONTWAIT); // the victim may have gone already
+	sendmsg(fd, &mh, MSG_NOSIGNAL | MSG_DONTWAIT); // the victim may have disconnected already
 }
 
 static void address(struct sockaddr_un *addr)
@@ -155,7 +155,7 @@ static void poll_and_send(void)
 	}
 }
 
-// Over the rings, wherever they are: each gets the bytes from its head on.
+// Writes over the rings, wherever they are, from the head of each on.
 static void lay_over(const uint8_t *data, size_t size)
 {
 	uint8_t *memory = shared->regions[0].addr;

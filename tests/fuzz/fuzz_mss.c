@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The MSS clamp: the first two bytes are the limit, the rest is a TCP header. For any input, only an MSS above
-// the limit changes, and a right checksum stays right and a wrong one wrong.
+// the limit changes, and a checksum stays correct or wrong.
 #include "fuzz_frame.h"
 #include "l3/mss.h"
 #include "testing/router_fixture.h"
@@ -31,7 +31,7 @@ static void check(const uint8_t *before, const uint8_t *after, size_t n, uint16_
 	// Ones' complement zero has two forms.
 	FUZZ_ASSERT((router_sum(before, (unsigned)n, 0) + 0u) % 0xffff ==
 		    (router_sum(after, (unsigned)n, 0) + 0u) % 0xffff);
-	// The value may have kept one of its bytes.
+	// One byte of the value may be unchanged.
 	FUZZ_ASSERT((first + 1 < n && (after[first] << 8 | after[first + 1]) == limit) ||
 		    (after[first - 1] << 8 | after[first]) == limit);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Addresses, prefixes and MACs as text. What is accepted is written the same way again, and reads as the same.
+// Addresses, prefixes and MACs as text. An accepted text is formatted again, and the result parses as the same value.
 #include <errno.h>
 #include <stdint.h>
 #include <stdlib.h>

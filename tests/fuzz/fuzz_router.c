@@ -21,10 +21,10 @@
 // First control byte, besides those of fuzz_view.h. SPLIT: into segments, at the second control byte.
 enum { TAILROOM = 8, SPLIT = 16 };
 
-// Labels and VNIs of tunnels: who may send to which.
+// Labels and VNIs of the tunnels, by the VRF that may use them.
 enum { OUT_RED = 1000, OUT_BLUE = 2000, OUT_LAN = 3000, OUT_IRB = 4000, OUT_RANGE = 1000 };
 
-// Labels and VNIs that come in.
+// Labels and VNIs of received packets.
 enum { IN_RED = 100, IN_BLUE, IN_LAN, IN_IRB, IN_PORT, IN_REJECT, IN_UNIFORM, IN_TRANSIT, IN_GROUP, IN_HOLD, IN_END };
 
 enum {
@@ -174,7 +174,7 @@ static void change_ports(void)
 {
 	struct port_config c = router_config(RED1);
 
-	c.mtu = 576; // others' packets are fragmented
+	c.mtu = 576; // packets to this port are fragmented
 	c.proxy_arp = true;
 	router_set(RED1, &c);
 	c = router_config(RED0);
@@ -240,7 +240,7 @@ static bool in_range(uint32_t id, uint32_t first)
 	return id >= first && id < first + OUT_RANGE;
 }
 
-// Whose is the frame? A VRF, a bridge, or both with integrated routing and bridging.
+// The owner of a frame: a VRF, a bridge, or both with integrated routing and bridging.
 struct owner {
 	uint16_t vrf, bridge;
 };
@@ -277,7 +277,7 @@ static void check_sent(uint16_t in, const struct view *came, const struct owner 
 		return;
 	}
 	v = view(rte_pktmbuf_mtod(s->m, const uint8_t *), s->m->data_len);
-	if (o->vrf == UINT16_MAX && o->bridge == UINT16_MAX) { // the underlay's own: an answer
+	if (o->vrf == UINT16_MAX && o->bridge == UINT16_MAX) { // an answer to the underlay
 		FUZZ_ASSERT(port_get(in)->role == PORT_FABRIC && !came->tunnel);
 		return;
 	}
@@ -325,7 +325,7 @@ static struct rte_mbuf *make(const uint8_t *control, uint8_t *frame, size_t size
 {
 	unsigned tailroom = control[0] & TAILROOM ? 64
 			    : size < 64           ? (unsigned)(64 - size)
-						  : 0; // nobody's buffers are as short as 64
+						  : 0; // no other buffer is as short as 64
 	struct rte_mbuf *head, *tail;
 	size_t split = control[1];
 
@@ -337,7 +337,7 @@ static struct rte_mbuf *make(const uint8_t *control, uint8_t *frame, size_t size
 	return head;
 }
 
-// Every frame is dealt by its hash, to this worker.
+// The hash sends every frame to this worker.
 static struct port_queue *spread_queue(struct port_queue *q)
 {
 	static struct spread_view view = {.all_to = SPREAD_SEVERAL, .home = SPREAD_LOCAL};

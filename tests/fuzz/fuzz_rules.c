@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rules as messages. What is accepted is written the same way again, its text is whole, and what it is compiled to
-// agrees with the rule in what a key of its own corner gets. A first byte 0xff is followed by a request, anything else
+// Rules as messages. An accepted rule is encoded the same way again, its text is complete, and its compiled form decides
+// like the rule itself about a key at the edge of its ranges. A first byte 0xff is followed by a request, anything else
 // begins a list of words.
 #include <errno.h>
 #include <stdio.h>
@@ -74,7 +74,7 @@ static void check_entries(const struct rule *r)
 		k.proto = r->proto < 0 ? 6 : (uint8_t)r->proto;
 		k.src_port = rte_cpu_to_be_16(r->ports[0][0]);
 		k.dst_port = rte_cpu_to_be_16(r->ports[1][1]);
-		if (r->proto != 1 && r->proto != 58) // there a key has something else
+		if (r->proto != 1 && r->proto != 58) // for ICMP the key has type and code there
 			FUZZ_ASSERT(rules_lookup(&s, &k, &v) && v.rule == r->id && v.denied == !r->allow);
 		s.n[f] = 0;
 	}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The translation of packets: the first byte chooses, then come the keys of the flow's directions, the rest is a
-// packet. For any input, no byte behind the first segment is read, a refused packet is unchanged, and a right checksum
-// stays right and a wrong one wrong.
+// packet. For any input, no byte behind the first segment is read, a refused packet is unchanged, and a checksum
+// stays correct or wrong.
 #include <netinet/in.h>
 
 #include "flow/translate.h"
@@ -88,7 +88,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	f.dir[0].key.family = f.dir[1].key.family = choice & 1 ? 4 : 6;
 	m = fuzz_frame(data, size, 0);
 	meta(m)->l3 = L3;
-	m->pkt_len += choice & 4 ? 100 : 0; // more lies elsewhere
+	m->pkt_len += choice & 4 ? 100 : 0; // more bytes are in other segments
 	if (choice & 8)
 		done = flow_translate_error(m, &f, choice >> 1 & 1, L3 + 20 + (choice >> 4) * 4);
 	else

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A vhost-user guest whose rings are the fuzzer: it connects over a real socket, then the input is laid over one pair's
-// rings while the port receives and sends.
+// A vhost-user guest whose rings are the fuzzer: it connects over a real socket, then the input is written over the
+// rings of one pair while the port receives and sends.
 //
 // Input: a byte b (the port polls every 16 * (b + 1) bytes), then bytes that are XORed over the transmit
 // ring's descriptors, its available and used rings, then over the same of the receive ring.
@@ -68,7 +68,7 @@ static void wait_link(bool up)
 	}
 }
 
-// The library's thread may still be busy with the last one.
+// The library's thread may still be busy with the last guest.
 static void connect_guest(struct guest *g)
 {
 	unsigned tries;

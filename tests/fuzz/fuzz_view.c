@@ -104,7 +104,7 @@ void fix(uint8_t *frame, size_t size, uint8_t how)
 	struct view v = view(frame, size);
 	unsigned inner = v.inner;
 
-	if (v.tunnel && inner + 34 <= size && view_ip(frame + inner, size - inner)) // a frame in VXLAN, or by its label
+	if (v.tunnel && inner + 34 <= size && view_ip(frame + inner, size - inner)) // in VXLAN, or behind its label
 		inner += 14;
 	if (v.tunnel && inner + 20 <= size && (how & FIX_INNER)) {
 		fix_ip(frame + inner, size - inner);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A second opinion on what a frame is, and the checksums that a fuzzer would hardly get right.
+// A parser of frames that is independent of the router's, and the checksums that a fuzzer would hardly guess.
 #pragma once
 
 #include <stdbool.h>

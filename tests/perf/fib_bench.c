@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Routes per second, memory and cycles per lookup of the FIB and RIB, with rte_fib (dir24_8, trie) and rte_lpm beside
-// them. Run it pinned: taskset -c 1 build/tests/perf/fib_bench [--compare] [--memory] [NAME...], each NAME the start of
+// Routes per second, memory and cycles per lookup of the FIB and RIB, next to rte_fib (dir24_8, trie) and rte_lpm. Run it pinned: taskset -c 1 build/tests/perf/fib_bench [--compare] [--memory] [NAME...], each NAME the start of
 // a set's name. Cycles are those of the time-stamp counter, changes per second count the thread's own CPU time.
 #include <stdio.h>
 #include <stdlib.h>
@@ -55,7 +54,7 @@ static struct ip_prefix *routes;
 static struct ip_addr *keys;
 static uint32_t *keys4;
 static const uint8_t **keys6;
-static uint32_t *host4;      // the keys as rte_fib and rte_lpm want them,
+static uint32_t *host4;      // the keys for rte_fib and rte_lpm,
 static uint8_t (*host6)[16]; // and rte_fib6
 static uint32_t nexthops[BURST];
 static uint64_t nexthops64[BURST];
@@ -198,7 +197,7 @@ static void del_routes(const struct set *s, struct fib *fib, struct rib *rib)
 	unsigned i;
 
 	for (i = 0; i < s->n; i++) {
-		if (rib_del(rib, &routes[i]) != 0) // twice in the set
+		if (rib_del(rib, &routes[i]) != 0) // given twice in the set
 			continue;
 		r = rib_cover(rib, &routes[i], &cover);
 		fib_unset(fib, &routes[i], r ? &cover : NULL, r ? r->nexthop : FIB_NONE);
@@ -337,7 +336,7 @@ static void run(const struct set *s, bool with_others)
 	rcu_poll();
 }
 
-// The bound: 1,000,000 IPv4 and 250,000 IPv6 routes at once.
+// 1,000,000 IPv4 and 250,000 IPv6 routes at once.
 static void run_both(enum mix mix)
 {
 	const struct set s4 = {"", IPV4, mix, 1000000}, s6 = {"", IPV6, mix, 250000};

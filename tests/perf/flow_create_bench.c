@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// New flows: cycles that flow4_create takes for each, while the table fills; and what their worker spends on each of
-// them later, to see that it rests, and to end it.
+// New flows: cycles that flow4_create takes for each while the table fills, and cycles that their worker takes later to
+// find each one idle, and to end it.
 //
-//	flow_create_bench [FLOWS]    default 1,000,000; prints the median of each tenth of the way
+//	flow_create_bench [FLOWS]    default 1,000,000; prints the median of each tenth of the flows
 #include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>

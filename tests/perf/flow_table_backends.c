@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// rte_hash and the flow table, beside the chained ones.
+// rte_hash and the flow table, next to the chained tables.
 #include <stdlib.h>
 
 #include <rte_hash.h>
@@ -12,7 +12,7 @@ static void *hash_create(uint64_t slots, uint64_t entries, bool v6)
 {
 	struct rte_hash_parameters p = {.name = "bench",
 					.entries = (uint32_t)slots,
-					.key_len = v6 ? 40 : 16, // of IPv4 only what differs
+					.key_len = v6 ? 40 : 16, // for IPv4 only the bytes that differ
 					.hash_func = rte_hash_crc,
 					.hash_func_init_val = 17,
 					.socket_id = SOCKET_ID_ANY,

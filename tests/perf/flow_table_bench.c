@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Cycles (of the time-stamp counter) per lookup of a flow: a chained table, the steps that make it faster, rte_hash,
-// and the flow table. `corelane bench flow-table` runs it and draws what it says: a line of JSON for each figure.
+// and the flow table. `corelane bench flow-table` runs it and prints its output, a line of JSON for each figure.
 //
 // All back ends hold the same flows at the same load, and take turns in one process. Each window looks up the keys
 // that were looked up longest ago, so that no back end finds cache lines that another one has loaded.
@@ -19,7 +19,7 @@
 #include "flow_table_bench.h"
 
 #define KEYS (1u << 20)
-#define WINDOW (1u << 12) // shorter than what another program's time slice would spoil
+#define WINDOW (1u << 12) // shorter than the time slice of another program
 #define WINDOWS (KEYS / WINDOW)
 #define MAX_BACKENDS 16
 #define MAX_ROUNDS 1024
@@ -53,7 +53,7 @@ static uint32_t n_flows(const struct point *p)
 static uint32_t scattered(uint32_t number)
 {
 	number = number * 0x9e3779b1u & 0xfffffff;
-	number = (number ^ number >> 14) * 0x85ebca6bu & 0xfffffff; // each step can be undone: none comes twice
+	number = (number ^ number >> 14) * 0x85ebca6bu & 0xfffffff; // each step is invertible, so no number is repeated
 	return number ^ number >> 15;
 }
 
@@ -123,7 +123,7 @@ static void build(const struct point *p)
 		fixture_flow(f, &k);
 	}
 	for (i = 0; backends[i]; i++) {
-		if (backends[i]->create == NULL) { // its table is the one before
+		if (backends[i]->create == NULL) { // it shares the previous table
 			tables[i] = i ? tables[i - 1] : NULL;
 			continue;
 		}
@@ -150,7 +150,7 @@ static void take_down(const struct point *p)
 	rcu_poll();
 }
 
-static void use(unsigned n) // what a packet needs of its flow
+static void use(unsigned n) // reads what a packet needs of its flow
 {
 	uint32_t sum = 0;
 	unsigned i;
@@ -159,7 +159,7 @@ static void use(unsigned n) // what a packet needs of its flow
 		__builtin_prefetch(flow_entry_dir(out[i]));
 	for (i = 0; i < n; i++)
 		sum += flow_entry_dir(out[i])->nexthop;
-	__asm__ volatile("" : : "r"(sum)); // it is wanted
+	__asm__ volatile("" : : "r"(sum)); // keeps the compiler from removing it
 }
 
 // The keys come from packets that have just been parsed: they are in the cache, whatever is looked up.

@@ -7,7 +7,7 @@
 
 struct backend {
 	const char *name, *text;
-	void *(*create)(uint64_t slots, uint64_t entries, bool v6); // NULL: shares the one before
+	void *(*create)(uint64_t slots, uint64_t entries, bool v6); // NULL: shares the previous one
 	bool (*insert)(void *table, flow_entry_t entry);            // both directions of a flow: its even entry
 	void (*remove)(void *table, flow_entry_t entry);
 	void (*destroy)(void *table);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// TSC cycles per frame of memif's rx and tx, server and client of one process on one core; DPDK's net_memif beside it.
+// TSC cycles per frame of memif's rx and tx, server and client of one process on one core; next to DPDK's net_memif.
 // Run it pinned: taskset -c 1 build/tests/perf/memif_bench. A frame goes client -> server -> client.
 //
 // Each figure is the best tenth of many short windows, so that a busy machine disturbs little. One core means that no
-// cache line crosses cores: this is the work itself, not the price of the distance between the two sides.
+// cache line crosses cores: the figures are the work itself, without the distance between the two sides.
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

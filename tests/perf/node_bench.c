@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What each node costs by itself, and the functions that many share: cycles per packet at batches of 1, 4, 32 and 256,
-// headers in the cache.
+// The cost of each node by itself, and of functions that many share: cycles per packet at batches of 1, 4, 32 and 256,
+// with headers in the cache.
 //
 //	node_bench [NODE...]         cycles: median of the fastest tenth of many rounds, so that a busy machine
 //	                             disturbs little
@@ -80,7 +80,7 @@ static struct rte_mbuf *routed6(const struct bench *b, unsigned i)
 	return router_packet(RED, &p);
 }
 
-// Of flows that are there.
+// Packets of existing flows.
 static struct rte_mbuf *in_flow(const struct bench *b, unsigned i)
 {
 	struct port_config cfg = router_config(RED0);
@@ -155,10 +155,10 @@ static struct rte_mbuf *to_wire(const struct bench *b, unsigned i)
 }
 
 static struct rte_mbuf *pkts[MAX_BATCH];
-static unsigned batch; // of the present case
+static unsigned batch; // of the current case
 static uint32_t results[MAX_BATCH];
 
-// Callgrind counts what has a name of its own.
+// Callgrind counts functions, so measured code must not be inlined.
 #define MEASURED __attribute__((noinline, noclone)) static
 
 MEASURED void fib4_lookup(void)
@@ -187,7 +187,7 @@ MEASURED void fib6_lookup(void)
 	fib6_lookup_bulk(fibs, keys, results, batch);
 }
 
-// Spreads flows over tunnels' source ports, paths and members of groups.
+// Spreads flows over source ports of tunnels, paths and members of groups.
 MEASURED void spread_hash(void)
 {
 	unsigned i;
@@ -196,7 +196,7 @@ MEASURED void spread_hash(void)
 		results[i] = ip_hash(pkts[i], 0);
 }
 
-// From one thread to another, both ends here.
+// A ring from one thread to another, with both ends in this thread.
 MEASURED void ring_handoff(void)
 {
 	struct rte_ring *ring = router_worker()->inject;
@@ -205,7 +205,7 @@ MEASURED void ring_handoff(void)
 	rte_ring_sc_dequeue_bulk(ring, (void **)pkts, batch, NULL);
 }
 
-static struct rte_graph *whole; // as a worker has it
+static struct rte_graph *whole; // the graph of a worker
 
 // A worker's loop from a guest's port to the wire, without a recorder (as DPDK walks), and with it.
 MEASURED void walk(void)

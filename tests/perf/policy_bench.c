@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cycles of what meters and mirrors add to a packet: the meter's decision, and the copy with its way back to the pool.
+// Cycles that meters and mirrors add to a packet: the meter's decision, and making and freeing the copy.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What workers cost each other: cycles per packet of workers that share all tables. `corelane bench workers scaling`
-// runs it and draws what it says: a line of JSON for each window.
+// The cost of sharing: cycles per packet of workers that share all tables. `corelane bench workers scaling`
+// runs it and prints its output, a line of JSON for each window.
 //
 //	corelane-scale-bench [--cpus 1,0] [--workers 1,2,4,8,16] [--rounds 7] [--window-ms 100] [--control]
 //
@@ -10,9 +10,9 @@
 // workers that wait for a CPU do not count as busy.
 //
 // Two CPUs may slow each other down without sharing a line: as threads of one core, by its caches' bandwidth, by the
-// clock. So one worker is measured with another process beside it, too ("apart"), which shares nothing. What two
-// workers cost more than that is contention. --control adds one counter that all workers write with each packet, to
-// show what that would look like.
+// clock. So one worker is also measured next to another process ("apart") that shares nothing. What two
+// workers cost in addition is contention. --control adds one counter that all workers write with each packet, to show
+// the effect of contention.
 #include <errno.h>
 #include <getopt.h>
 #include <signal.h>
@@ -49,7 +49,7 @@ static const struct port *source; // polled by all, each its queue
 static struct error err;
 static unsigned cpus[WORKERS] = {1, 0}, n_cpus = 2, counts[WORKERS] = {1, 2, 4, 8, 16}, n_counts = 5, rounds = 7,
 		window_ms = 100;
-static bool control, apart; // apart: this is the process beside
+static bool control, apart; // apart: this is the other process
 static uint64_t shared __rte_cache_aligned;
 static bool writes_shared __rte_cache_aligned, flowing;
 
@@ -79,7 +79,7 @@ static uint16_t take(struct port_queue *q, struct rte_mbuf **in, uint16_t n)
 		if (likely(in[i]->port == source->id))
 			own++;
 		else
-			rte_pktmbuf_free(in[i]); // what the router sends of its own accord
+			rte_pktmbuf_free(in[i]); // packets of the router itself
 	}
 	feeds[this_worker->id].sent += own;
 	return n;
@@ -165,7 +165,7 @@ static void sleep_ms(unsigned ms)
 {
 	unsigned i;
 
-	for (i = 0; i < ms; i += 10) { // the master's work goes on
+	for (i = 0; i < ms; i += 10) { // the master's work continues
 		usleep(10000);
 		router_poll();
 	}
@@ -238,7 +238,7 @@ static void say(const char *kind, bool stateful, unsigned n, double cycles)
 	fflush(stdout);
 }
 
-// --- The process beside: stateful 0 or 1 begins, anything else ends. ---
+// --- The other process: stateful 0 or 1 begins, anything else ends. ---
 
 static struct {
 	pid_t pid;
@@ -291,7 +291,7 @@ static void start_beside(char **argv)
 	beside.from = out[0];
 	close(in[0]);
 	close(out[1]);
-	tell('.'); // it is up
+	tell('.'); // it is ready
 }
 
 static void one_round(struct port *guest, bool stateful)

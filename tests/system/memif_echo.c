@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sends every frame back on the memif queue that it came from. The other side of memif_interop_test.sh.
+// Sends every frame back on the memif queue that it came from, for memif_interop_test.sh.
 //
 //   memif_echo server|client SOCKET QUEUES SECONDS [SECRET]     (SECRET "" = none)
 //
@@ -50,7 +50,7 @@ static void down(struct memif_if *mif, struct memif_shm *shm, const char *reason
 {
 	printf("down %s\n", reason);
 	shared = NULL;
-	memif_shm_free(shm); // one thread: nobody polls it now
+	memif_shm_free(shm); // there is one thread, so it is not being polled
 }
 
 static void failed(struct memif_if *mif, const char *reason)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A worker polls a server port at full speed while a thousand clients connect, send what they can, and are killed.
+// A worker polls a server port at full speed while a thousand clients connect, send at full speed, and are killed.
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
@@ -32,7 +32,7 @@ struct life {
 	struct memif_if mif;
 	struct memif_counters count[2];
 	int report;      // pipe: a byte per connection that came up
-	unsigned rounds; // of blasting before death
+	unsigned rounds; // bursts before the client is killed
 };
 
 static void blast_and_die(struct memif_if *mif, struct memif_shm *shm)
@@ -82,7 +82,7 @@ static void live(const char *socket, int report, unsigned seed)
 	strcpy(life.mif.socket, socket);
 	if (memif_if_start(&life.mif, &err) < 0)
 		_exit(1);
-	if (seed % 4 == 0) { // one in four dies at some point of the handshake
+	if (seed % 4 == 0) { // one in four is killed during the handshake
 		event_base_loopexit(life.mif.base, &early);
 		event_base_dispatch(life.mif.base);
 		raise(SIGKILL);
@@ -167,7 +167,7 @@ static void killed_under_load(void **state)
 	}
 	kill(pid, SIGKILL);
 	waitpid(pid, NULL, 0);
-	test_pump(200); // the last orphan dies by itself
+	test_pump(200); // until the last orphan has ended
 	assert_true(test_wait(w.port, false));
 	test_pump(50);
 	assert_int_equal(rcu_pending(), 0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How servers and clients find, refuse and lose each other.
+// Connections of servers and clients: established, refused and lost.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +24,7 @@ static void multi_queue(void **state)
 		server.queues = queues[i][0];
 		client.queues = queues[i][1];
 		p = test_pair(&server, &client);
-		for (q = 0; q < server.queues; q++) { // every queue sends, whatever the other side has
+		for (q = 0; q < server.queues; q++) { // every queue sends, whatever number the other side has
 			m = test_frame(200, q, 1);
 			assert_int_equal(test_tx(p.server, q, &m, 1), 1);
 			assert_int_equal(test_rx(p.client, q % rings, &got, 1), 1);
@@ -143,10 +143,10 @@ static void stale_socket(void **state)
 	assert_int_equal(listen(fd, 1), 0);
 	assert_int_equal(port_memif_ops.open(&port, &cfg, &err), -EADDRINUSE);
 	assert_int_equal(access(cfg.socket, F_OK), 0);
-	close(fd); // as a killed server leaves it
+	close(fd); // the state that a killed server leaves
 	test_close(test_open(&cfg));
 	assert_int_not_equal(access(cfg.socket, F_OK), 0);
-	assert_int_equal(symlink("/dev/null", cfg.socket), 0); // not a socket: it stays
+	assert_int_equal(symlink("/dev/null", cfg.socket), 0); // not a socket, so it is kept
 	assert_true(port_memif_ops.open(&port, &cfg, &err) < 0);
 	assert_int_equal(unlink(cfg.socket), 0);
 }

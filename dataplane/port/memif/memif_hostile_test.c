@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Peers that lie in the shared memory. Each must be told the reason and disconnected; nothing may break.
+// Peers that break the protocol in the shared memory. Each must get the reason and be disconnected.
 #include <fcntl.h>
 #include <linux/userfaultfd.h>
 #include <stdio.h>
@@ -86,7 +86,7 @@ static void victim_start(struct victim *v, bool client)
 	victim_start_with(v, client, RING, 6);
 }
 
-// Polls and sends, as a worker does, until the victim has noticed.
+// Polls and sends, as a worker does, until the victim has noticed the violation.
 static void victim_notices(struct victim *v, const char *reason)
 {
 	struct rte_mbuf *pkts[BATCH], *m;

@@ -27,7 +27,7 @@ static void frames_of_all_sizes(void **state)
 	assert_int_equal(test_mbufs(), mbufs);
 }
 
-// What lies behind a frame in its mbuf is not copied.
+// Bytes behind a frame in its mbuf are not copied.
 static void nothing_leaks(void **state)
 {
 	struct test_pair p = test_pair_plain(1, 32, 2048);
@@ -149,7 +149,7 @@ static uint64_t counter(struct port *port, const char *name)
 	return w.value;
 }
 
-// A peer that polls is never woken, another one once per burst. A peer that blocks its eventfd hurts only itself.
+// A peer that polls is never woken, another one once per burst. A peer that blocks its eventfd delays only itself.
 static void sleeping_peer(void **state)
 {
 	struct test_pair p = test_pair_plain(1, 64, 2048);
@@ -162,7 +162,7 @@ static void sleeping_peer(void **state)
 		if (round == 1)
 			q->ring->flags = 0;
 		if (round == 2) {
-			assert_int_equal(fcntl(q->kick_fd, F_SETFL, 0), 0); // the server's descriptor waits too now
+			assert_int_equal(fcntl(q->kick_fd, F_SETFL, 0), 0); // the server's descriptor now blocks
 			assert_int_equal(write(q->kick_fd, &full, sizeof(full)), sizeof(full));
 			alarm(10);
 		}
@@ -188,7 +188,7 @@ static bool readable(int fd)
 	return poll(&p, 1, 0) == 1;
 }
 
-// A reader that waits is kicked by later packets, and no longer once it polls again.
+// A reader that waits is kicked by later packets, but not after it polls again.
 static void waiting_reader(void **state)
 {
 	struct test_pair p = test_pair_plain(1, 64, 2048);
@@ -212,7 +212,7 @@ static void waiting_reader(void **state)
 		test_carry(writer, reader, 100, 1);
 		assert_false(readable(fd));
 		assert_int_equal(counter(writer, "queue0_tx_wakeups"), 1);
-		fd = port_memif_ops.arm(q); // and once more, though nobody has read the eventfd
+		fd = port_memif_ops.arm(q); // again, although the eventfd has not been read
 		test_carry(writer, reader, 100, 1);
 		assert_true(readable(fd));
 		assert_int_equal(port_memif_ops.disarm(q, true), 0);

@@ -19,7 +19,7 @@
 struct rte_mempool *test_pool;
 static char directory[64];
 
-// What port.c does for the daemon.
+// Stands in for port.c.
 void port_link_changed(struct port *port, bool link_up, bool peer_connected)
 {
 	port->peer_connects += peer_connected && !port->peer_connected;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The API server of corelaned with methods whose answers are known: what ttrpc_test.go talks to.
+// The API server of corelaned with methods whose answers are known, for the tests in this folder's parent.
 //
 // Usage: api_test_server SOCKET [STALL_MS]
 #include <errno.h>
@@ -46,7 +46,7 @@ static uint64_t resident_bytes(void)
 	return (uint64_t)pages * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-// What the test wants to know about the server: its memory, its streams (as nexthops), the items they gave (as routes).
+// The state of the server for the test: its memory, its streams (as nexthops), the items that they gave (as routes).
 static int get_status(struct api_call *call, const void *req, void *resp, struct error *err)
 {
 	Corelane__V1__Status *s = resp;
@@ -93,7 +93,7 @@ struct cursor {
 	bool ready;
 };
 
-// As many routes as the name of the VRF says.
+// Sends as many routes as the name of the VRF says.
 static int list_next(struct api_call *call, const void *req, void *cursor, void *item, struct error *err)
 {
 	const Corelane__V1__RouteListRequest *r = req;
@@ -120,7 +120,7 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 	api_wake(c->call);
 }
 
-// A packet every 10 ms.
+// Sends a packet every 10 ms.
 static int packets_next(struct api_call *call, const void *req, void *cursor, void *item, struct error *err)
 {
 	static const struct timeval interval = {.tv_usec = 10 * 1000};
