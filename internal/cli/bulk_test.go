@@ -27,7 +27,7 @@ func routeFile(t *testing.T, n int) string {
 	return name
 }
 
-// A file goes in batches; all of it comes back out of the list, in a table whose columns stay aligned.
+// A file is sent in batches; the list returns all of it, in a table whose columns stay aligned.
 func TestRouteFile(t *testing.T) {
 	const n = 10000
 	s := fixture(t)

@@ -69,7 +69,7 @@ func TestCaptureFile(t *testing.T) {
 	}
 }
 
-// Without ports and packets the file is still one that opens.
+// Without ports and packets the file is still valid.
 func TestCaptureNothing(t *testing.T) {
 	s := fixture(t)
 	s.Packets = nil
@@ -83,7 +83,7 @@ func TestCaptureNothing(t *testing.T) {
 	}
 }
 
-// An interruption is how a capture ends; everything else that is interrupted has not done its job.
+// A capture that is interrupted has succeeded; any other command has not.
 func TestInterrupted(t *testing.T) {
 	s := fixture(t)
 	for _, c := range []struct {

@@ -25,7 +25,7 @@ func runCores(t *testing.T, want int, args ...string) (stdout, stderr string) {
 	return out.String(), errs.String()
 }
 
-// A rehearsal on a captured machine: shown, applied, found so, taken back, and then there is nothing to take back.
+// A rehearsal on a captured machine: diff, apply, an empty diff, rollback, and a second rollback with nothing to undo.
 func TestCoresOnCapturedMachine(t *testing.T) {
 	root, file := topologytest.Dir(t, "no-smt-20"), filepath.Join(t.TempDir(), "plan.json")
 	p, err := plan.Make(topologytest.Machine(t, "no-smt-20"), plan.Request{Forwarding: 2})

@@ -71,7 +71,7 @@ func TestPlanExport(t *testing.T) {
 
 func otherMachine(t *testing.T) string { return topologytest.Dir(t, "no-smt-20") }
 
-// What a real corelaned thinks of its options: they are right but for CPUs that this machine does not have.
+// A real corelaned accepts its options, except for CPUs that this machine does not have.
 func TestCorelanedTakesOptions(t *testing.T) {
 	program := os.Getenv("CORELANED")
 	if program == "" {
@@ -138,7 +138,7 @@ func TestPlanImport(t *testing.T) {
 		"/does/not/exist":                     "file: open /does/not/exist",
 		"":                                    "file: missing",
 		bad + " --format tripleoo":            "--format: 'tripleoo' is unknown",
-		bad + " --request-out /no/dir/w":      "", // wrong too, but first of all it cannot be written
+		bad + " --request-out /no/dir/w":      "", // wrong, too, but it is reported first that it cannot be written
 		write("hello", "hello"):               filepath.Join(dir, "hello") + ": is not in a known format",
 		bad + " --root /does/not":             "/does/not: ",
 		cmdline + " --request-out " + request: "--request-out: the files do not say which CPUs forward",

@@ -41,7 +41,7 @@ func quotedCommands(path, text string) []string {
 	case ".go":
 		text = strings.ReplaceAll(text, "` + \"`\" + `", "`") // a back quote inside a raw string
 		add(backQuoted.FindAllStringSubmatch(text, -1))
-		if !strings.HasPrefix(path, "internal/bench/") { // there the word also begins sentences and lists of routers
+		if !strings.HasPrefix(path, "internal/bench/") { // there the name also begins sentences and lists of routers
 			add(wholeLiteral.FindAllStringSubmatch(text, -1))
 		}
 	case ".md":
@@ -99,7 +99,7 @@ func subCommand(parent *cobra.Command, word string) *cobra.Command {
 	return nil
 }
 
-// Drop reasons, events, errors, help texts and documents tell people to type commands: those exist, with their flags.
+// Commands that drop reasons, events, errors, help texts and documents quote exist, with their flags.
 func TestQuotedCommandsExist(t *testing.T) {
 	const top = "../.."
 	out, err := exec.Command("git", "-c", "safe.directory=*", "-C", top, "ls-files", "--", "*.c", "*.h", "*.go", "*.md",

@@ -41,7 +41,7 @@ func walk(cmd *cobra.Command, f func(*cobra.Command)) {
 	}
 }
 
-// Every command has a one-line description, and each that does something an example that is a command line of itself.
+// Every command has a one-line description, and each that can run has an example of its own use.
 func TestHelp(t *testing.T) {
 	a := &app{}
 	root := a.root()
@@ -63,7 +63,7 @@ func TestHelp(t *testing.T) {
 	})
 }
 
-// The examples are command lines that parse: their flags exist and their arguments are as many as the command takes.
+// The examples are command lines that parse: their flags exist, and the number of their arguments is right.
 func TestExamples(t *testing.T) {
 	walk((&app{}).root(), func(c *cobra.Command) {
 		for _, line := range strings.Split(c.Example, "\n") {
@@ -102,7 +102,7 @@ func TestManPages(t *testing.T) {
 	})
 }
 
-// The scripts of the shells are accepted by those that are here.
+// The completion scripts are accepted by the shells that are installed.
 func TestCompletionScripts(t *testing.T) {
 	s := fixture(t)
 	for _, shell := range []string{"bash", "zsh", "fish"} {

@@ -54,7 +54,7 @@ func watch(t *testing.T, s *apitest.Server, rounds int, change func(n int), args
 	return out.buf.String()
 }
 
-// Counters become rates per second of the interval, quotients those of the interval; what is no counter stays.
+// Counters become rates per second, and quotients those of the interval; other values stay.
 func TestWatchRates(t *testing.T) {
 	s := fixture(t)
 	got := watch(t, s, 2, func(int) {
@@ -91,7 +91,7 @@ func TestWatchShow(t *testing.T) {
 	}
 }
 
-// While watching, a daemon that goes away is waited for.
+// --watch waits for a daemon that has ended.
 func TestWatchRestart(t *testing.T) {
 	s := fixture(t)
 	gone := make(chan struct{})

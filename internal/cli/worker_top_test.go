@@ -75,7 +75,7 @@ func rows(view string) string {
 	return strings.Join(found, " ")
 }
 
-// Rates of the interval, and below the selected worker.
+// Rates of the interval, and below them the selected worker.
 func TestTopView(t *testing.T) {
 	m, _ := topScreen(t, fixture(t))
 	m, _ = press(m, "down")
@@ -168,7 +168,7 @@ func TestTopResets(t *testing.T) {
 	}
 }
 
-// A worker that goes, all that go, a daemon that goes.
+// A worker is removed, then all workers, then the daemon ends.
 func TestTopLosses(t *testing.T) {
 	s := fixture(t)
 	m, _ := topScreen(t, s)

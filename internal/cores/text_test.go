@@ -42,7 +42,7 @@ func TestForms(t *testing.T) {
 	}
 }
 
-// Foreign settings in a file stay; ours replace older values.
+// Settings of others in a file stay; the plan's replace older values.
 func TestMerge(t *testing.T) {
 	ours := "# Written by 'corelane plan export'.\nIRQBALANCE_BANNED_CPULIST=2-3\n"
 	for old, want := range map[string]string{
@@ -208,7 +208,7 @@ func FuzzMerge(f *testing.F) {
 		for line := range strings.Lines(text) {
 			key := keyOf(line)
 			if key != "" && seen[key] {
-				return // none of our files sets a key twice
+				return // no file of a plan sets a key twice
 			}
 			seen[key] = true
 		}

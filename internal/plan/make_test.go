@@ -26,7 +26,7 @@ func expected(t *testing.T) map[string]struct {
 		m *topology.Machine
 		w Request
 	}{
-		// The experts' choice for the 2x10-core host: workers 1-4 with siblings, guests 6-9,11-19,25-29,31-39, host
+		// The choice of contrail-specs for the 2x10-core host: workers 1-4 with siblings, guests 6-9,11-19,25-29,31-39, host
 		// 0,10,20,30.
 		"xeon-expert": {named("xeon-4210"), Request{Forwarding: 8, ShareCores: true, Service: 1, Guests: 27, Boot: true,
 			NICs: []string{"0000:3b:00.0"}}},
@@ -35,8 +35,8 @@ func expected(t *testing.T) map[string]struct {
 		"xeon-whole-cores": {fresh(t), Request{Forwarding: 4, Service: 2, Guests: 26, Boot: true,
 			NICs: []string{"0000:3b:00.0"}}},
 		"xeon-spill": {fresh(t), Request{Forwarding: 11, IsolatedRx: 11, Service: 2, NICs: []string{"0000:3b:00.0"}}},
-		// The examples of a field report. The first isolates 1-5, as in the report; the second keeps receivers on the
-		// network device's node, while the report has them on the other node.
+		// The examples of DPVS's Worker-Performance-Tuning.md. The first isolates 1-5, as there; the second keeps
+		// receivers on the network device's node, while the document has them on the other node.
 		"no-smt-1": {named("no-smt-20"), Request{Forwarding: 4, Service: 1, Boot: true, NICs: []string{"eth0"}}},
 		"no-smt-2": {named("no-smt-20"), Request{Forwarding: 4, IsolatedRx: 4, Service: 1, Boot: true,
 			NICs: []string{"eth0"}}},

@@ -213,7 +213,7 @@ func TestRoot(t *testing.T) {
 	}
 }
 
-// What the machine that tests run on tells is understood.
+// The files of the machine that runs the test are parsed.
 func TestHost(t *testing.T) {
 	text, err := Host.Read("proc/stat")
 	if err != nil {

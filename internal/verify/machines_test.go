@@ -17,7 +17,7 @@ func set(list string) cpuset.Set {
 	return s
 }
 
-// xeon is the 2x10-core host of a field report: CPUs 0-9 and 20-29 on node 0, CPU n+20 is the sibling of n.
+// xeon is the 2x10-core host of contrail-specs: CPUs 0-9 and 20-29 on node 0, CPU n+20 is the sibling of n.
 func xeon() *topology.Machine {
 	m := &topology.Machine{Hostname: "compute", Kernel: topology.Kernel{Release: "3.10.0-1062.9.1.el7.x86_64"}}
 	for id := range 40 {
@@ -44,7 +44,7 @@ func xeon() *topology.Machine {
 	return m
 }
 
-// fieldPlan is the plan of the field report's expert: workers on 1-4 and their siblings.
+// fieldPlan is the assignment of contrail-specs: workers on 1-4 and their siblings.
 func fieldPlan() *plan.Plan {
 	p := &plan.Plan{Version: 1, Machine: "compute", Isolated: set("1-9,11-19,21-29,31-39"), IRQs: set("0,10,20,30"),
 		Request: plan.Request{Boot: true, ShareCores: true}}
@@ -104,7 +104,7 @@ func host(m *topology.Machine, allowed cpuset.Set) {
 	m.Interfaces = []topology.Interface{{Name: "em1", RPS: []cpuset.Set{{}}, XPS: []cpuset.Set{set("0")}}}
 }
 
-// full is the fully isolated host of the field report.
+// full is the fully isolated host of contrail-specs.
 func full() *topology.Machine {
 	m := xeon()
 	iso := set("1-9,11-19,21-29,31-39")

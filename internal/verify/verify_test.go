@@ -375,7 +375,7 @@ func TestGuestsPass(t *testing.T) {
 	}
 }
 
-// TestFieldPartial: the collapsed host of the field report is recognised, with a plan and without.
+// TestFieldPartial: partial isolation of that host is recognised, with a plan and without.
 func TestFieldPartial(t *testing.T) {
 	for _, p := range []*plan.Plan{fieldPlan(), nil} {
 		f := find(t, Check(partial(), p), "isolation.state")

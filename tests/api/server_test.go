@@ -117,7 +117,7 @@ func eventually(t *testing.T, what string, ok func() bool) {
 	t.Fatalf("not within 20 s: %s", what)
 }
 
-// request writes the frame that opens a stream, for clients that do what ttrpc's client never would.
+// request writes the frame that opens a stream, for clients that break ttrpc's rules.
 func request(t *testing.T, c net.Conn, id uint32, service, method string, req proto.Message) {
 	t.Helper()
 	payload, err := proto.Marshal(req)

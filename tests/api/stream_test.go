@@ -36,7 +36,7 @@ func open(t *testing.T, c *ttrpc.Client, service, method string, req any) ttrpc.
 	return stream
 }
 
-// A million items to a client that is slower than the server: all of them, in order, and neither side grows.
+// A client that is slower than the server gets a million items, in order, and neither side's memory grows.
 func TestStreamMillion(t *testing.T) {
 	const items = 1_000_000
 	s := start(t)
@@ -82,7 +82,8 @@ func TestStreamMillion(t *testing.T) {
 	s.wantStreams(other, 0)
 }
 
-// A client that stops reading in the middle of a stream holds up nobody, costs no memory, and goes after API_STALL.
+// A client that stops reading in the middle of a stream delays no other client, costs no memory, and is disconnected
+// after API_STALL.
 func TestStall(t *testing.T) {
 	s := start(t, "1500")
 	other := s.client()
@@ -133,13 +134,13 @@ func TestCancel(t *testing.T) {
 		t.Fatal(err)
 	}
 	var err error
-	for err == nil { // what was under way
+	for err == nil { // items that were under way
 		err = stream.RecvMsg(&route)
 	}
 	wantStatus(t, err, codes.Canceled, "cancelled")
 	s.wantStreams(c, 0)
 
-	// A client whose context ends closes its connection: ttrpc has no other word for it.
+	// A client whose context ends closes its connection: ttrpc has no message for it.
 	ctx, cancel := context.WithCancel(context.Background())
 	gone := s.client()
 	endless, err := apiv1.NewRoutesClient(gone).List(ctx, &apiv1.RouteListRequest{Vrf: "100000000"})
@@ -155,7 +156,7 @@ func TestCancel(t *testing.T) {
 	s.wantStreams(c, 0)
 }
 
-// A stream that has nothing to give waits without the loop spinning, and is woken.
+// A stream without items waits until it is woken; the loop does not spin meanwhile.
 func TestWaitingStream(t *testing.T) {
 	s := start(t)
 	c := s.client()

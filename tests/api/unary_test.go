@@ -99,7 +99,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// A message that the server must not take: it is told so, and the connection goes on.
+// The server refuses an invalid message with an error, and the connection continues.
 func TestOversized(t *testing.T) {
 	s := start(t)
 	conn := s.dial()
@@ -119,7 +119,7 @@ func TestOversized(t *testing.T) {
 	}
 }
 
-// Whatever comes in on other connections, a client is served, and soon.
+// A client is served promptly, whatever arrives on other connections.
 func TestGarbage(t *testing.T) {
 	s := start(t)
 	c := s.client()

@@ -107,7 +107,7 @@ func compareLine(t *testing.T, a, b *Result) Line {
 }
 
 func TestVerdictSaysWhy(t *testing.T) {
-	// Hardly any noise: intervals of about 1 %, so that no verdict hangs on what the bootstrap draws.
+	// Hardly any noise: intervals of about 1 %, so that no verdict depends on the samples of the bootstrap.
 	calm := with(func(m *machine) {
 		m.run, m.repetition, m.start, m.far, m.stolen, m.turn, m.window = 0, 0, 0, 0, 0, 0.002, 0.01
 	})
@@ -209,7 +209,7 @@ func TestStatesOfTheMachine(t *testing.T) {
 	}
 }
 
-// The order of the windows within a repetition says nothing.
+// The order of the windows within a repetition does not matter.
 func TestOrderOfWindowsSaysNothing(t *testing.T) {
 	a, b := usual.measure(1, rates{"corelane": 15e6, Ceiling: 28e6}),
 		usual.measure(2, rates{"corelane": 15e6, Ceiling: 28e6})

@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// machine imitates a virtual machine: it drifts from run to run and from repetition to repetition, its CPUs come near
-// and go far, and single windows lose time to somebody else.
+// machine imitates a virtual machine: it drifts from run to run and from repetition to repetition, the distance of its
+// CPUs changes, and single windows lose time to other programs.
 type machine struct {
 	repetitions, windows int // windows of each router per repetition
 	run, repetition      float64
-	turn                 float64 // what differs from one router's turn within a repetition to the next's
-	start                float64 // what differs from one start of a router to the next
+	turn                 float64 // spread between the routers' turns within a repetition
+	start                float64 // spread between the starts of a router
 	window, stolen       float64
 	far                  float64 // how often a repetition goes to the other state
 }

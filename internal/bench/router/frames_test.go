@@ -125,7 +125,7 @@ func profile(t *testing.T, r router.Router, b *scenario.Setup) *apiv1.GeneratorP
 
 func judge(t *testing.T, p *apiv1.GeneratorProfile, w *apiv1.GeneratorWindow) {
 	t.Helper()
-	// On a CPU that is shared, the generator gives up frames that it is too late for.
+	// On a shared CPU the generator skips frames when it is late.
 	if w.Sent < workFrames/20 || w.Sent+w.Late+w.NoRoom != workFrames || w.Received != w.Sent {
 		t.Errorf("%d sent, %d late, %d without room, %d received", w.Sent, w.Late, w.NoRoom, w.Received)
 	}
@@ -144,7 +144,7 @@ func judge(t *testing.T, p *apiv1.GeneratorProfile, w *apiv1.GeneratorWindow) {
 	}
 }
 
-// variants of a scenario. Together they have each option that changes the headers of frames or their way.
+// variants of a scenario. Together they have each option that changes the headers or the path of frames.
 var variants = []struct {
 	name   string
 	change func(*scenario.Scenario)
@@ -186,7 +186,7 @@ func checkWork(t *testing.T, r router.Router, s scenario.Scenario) {
 	}
 }
 
-// A router that does other work is found out. Here the expectation is changed instead of the router.
+// A router that does other work is detected. Here the expectation is changed instead of the router.
 func TestOtherWorkIsFound(t *testing.T) {
 	s, err := scenario.Find("vxlan-encap")
 	if err != nil {

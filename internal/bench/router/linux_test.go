@@ -61,7 +61,7 @@ func TestLinuxTracks(t *testing.T) {
 }
 
 func TestLinuxConfiguration(t *testing.T) {
-	setups := variants(t, func(s *scenario.Scenario) error { // those that are told without this machine's kernel
+	setups := variants(t, func(s *scenario.Scenario) error { // those that do not depend on this machine's kernel
 		s.Stateful = s.Stateful && !s.Bridged
 		return nil
 	})

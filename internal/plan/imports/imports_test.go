@@ -125,7 +125,7 @@ func TestDetect(t *testing.T) {
 	}
 }
 
-// The template of a field report, and the machine's files after its deployment.
+// The template of contrail-specs (full_cpu_partitioning_support.md), and the machine's files after its deployment.
 func TestExpert(t *testing.T) {
 	m := plantest.Xeon40Machine()
 	r := load(t, Options{}, fixture(t, "expert-template.yaml"), fixture(t, "ifcfg-vhost0"), fixture(t, "cmdline"))
@@ -274,7 +274,7 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// In a template like those in the field the role with DPDK is chosen, and correct values are not reported.
+// In a template with several roles the one with DPDK is chosen, and correct values are not reported.
 func TestTemplate(t *testing.T) {
 	r := load(t, Options{}, fixture(t, "contrail-services.yaml"))
 	if r.cpus(Guests).String() != "4-23,26-47,52-71,74-95" || r.cpus(Emulator).String() != "0-1,24-25,48-49,72-73" ||

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package plantest has plans and machines of field reports for tests.
+// Package plantest has plans and machines for tests, which published documents describe.
 package plantest
 
 import (

@@ -21,7 +21,7 @@ var update = flag.Bool("update", false, "rewrite the expected files")
 
 func everyMachine() []string { return append(topologytest.Names(), "vm-cgroup-v1") }
 
-// Each machine's summary and map match testdata, which was reviewed.
+// Each machine's summary and map match testdata.
 func TestExpected(t *testing.T) {
 	for _, name := range everyMachine() {
 		m := topologytest.Machine(t, name)

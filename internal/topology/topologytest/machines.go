@@ -37,7 +37,7 @@ const xeonCmdline = "BOOT_IMAGE=/boot/vmlinuz-3.10.0-1062.9.1.el7.x86_64 " +
 	"hugepagesz=1G hugepages=128 hugepagesz=2M hugepages=2048 skew_tick=1 nohz=on nohz_full=1-9,11-19,21-29,31-39 " +
 	"rcu_nocbs=1-9,11-19,21-29,31-39 tuned.non_isolcpus=40100401 intel_pstate=disable nosoftlockup"
 
-// xeon4210 is the 2x10-core host of a field report, fully partitioned: CPUs 0-9,20-29 on node 0, a sibling is 20
+// xeon4210 is the 2x10-core host of contrail-specs, fully partitioned: CPUs 0-9,20-29 on node 0, a sibling is 20
 // higher.
 func xeon4210() *Spec {
 	s := &Spec{
@@ -103,7 +103,7 @@ func vrouter(pid int, cpus ...int) []Thread {
 	return all
 }
 
-// noSMT20 is the 20-core host of a field report, without siblings and with a gap in its core ids.
+// noSMT20 is the 20-core host of DPVS's Worker-Performance-Tuning.md, without siblings and with a gap in its core ids.
 func noSMT20() *Spec {
 	return &Spec{
 		Hostname: "dpvs-0", Release: "4.18.0-80.el8.x86_64", Model: "Intel(R) Xeon(R) CPU E5-2650 v3 @ 2.30GHz",
@@ -121,8 +121,8 @@ func noSMT20() *Spec {
 	}
 }
 
-// oddEven16 is the 16-CPU host of a field report: even CPUs are node 0, odd ones node 1. Its guest's vCPUs and vhost
-// threads share node 0 with the interrupts of both ports.
+// oddEven16 is the 16-CPU host of "KVM vhost performance tuning to enhance ADC VE throughput" (2017): even CPUs are node
+// 0, odd ones node 1. Its guest's vCPUs and vhost threads share node 0 with the interrupts of both ports.
 func oddEven16() *Spec {
 	even := cpuset.Of(0, 2, 4, 6, 8, 10, 12, 14)
 	return &Spec{
