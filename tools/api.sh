@@ -1,11 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Regenerates what is committed of api/*.proto, or with --check shows whether it is current: the Go side, with the generators
-# pinned in go.mod, and the limits of the fields as C, which come from the Go side.
+# pinned in go.mod, and the limits of the fields and the roles of the methods as C, which come from the Go side.
 set -eu
 cd "$(dirname "$0")/.."
 committed=internal/api/v1
-tables="base/field_limits.h base/notations.c api/field_limits.c"
+tables="base/field_limits.h base/notations.c api/field_limits.c api/method_roles.c"
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 

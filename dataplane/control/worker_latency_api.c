@@ -98,10 +98,21 @@ static int latency(struct api_call *call, const void *req, void *cursor, void *i
 		if (w == NULL || (in->one_worker && w->id != in->id))
 			continue;
 		worker_latency_api_encode(call, w, item);
-		if (in->reset)
-			recorder_reset(w->recorder);
 		return 1;
 	}
+	return 0;
+}
+
+static int worker_latency_api_reset(struct api_call *call, const void *req, void *resp, struct error *err)
+{
+	const Corelane__V1__WorkerLatencyRequest *in = req;
+	struct worker *w;
+
+	if (in->one_worker && worker_api_find(in->id, err) == NULL)
+		return -ENOENT;
+	for (w = worker_next(NULL); w; w = worker_next(w))
+		if (!in->one_worker || w->id == in->id)
+			recorder_reset(w->recorder);
 	return 0;
 }
 
@@ -147,6 +158,8 @@ static int worker_latency_api_ports(struct api_call *call, const void *req, void
 static const struct api_method methods[] = {
 	{"corelane.v1.Workers", "Latency", &corelane__v1__worker_latency_request__descriptor,
 	 &corelane__v1__worker_latency__descriptor, .next = latency, .cursor_size = sizeof(uint32_t)},
+	{"corelane.v1.Workers", "ResetLatency", &corelane__v1__worker_latency_request__descriptor,
+	 &corelane__v1__empty__descriptor, .unary = worker_latency_api_reset},
 	{"corelane.v1.Workers", "Ports", &corelane__v1__worker_ports_request__descriptor,
 	 &corelane__v1__worker_port__descriptor, .next = worker_latency_api_ports, .cursor_size = sizeof(uint32_t)},
 };

@@ -49,8 +49,9 @@ type Unavailable struct {
 func (e *Unavailable) Error() string {
 	switch {
 	case errors.Is(e.Err, fs.ErrPermission):
-		return fmt.Sprintf("no permission to talk to corelaned on %s: run as root or as a member of the socket's group",
-			e.Socket)
+		return fmt.Sprintf("no permission to talk to corelaned on %s: root and the members of its groups have it, usually "+
+			"%s, %s and %s", e.Socket, Groups[apiv1.Role_ROLE_READ], Groups[apiv1.Role_ROLE_OPERATE],
+			Groups[apiv1.Role_ROLE_ADMINISTER])
 	case errors.Is(e.Err, ttrpc.ErrClosed):
 		return fmt.Sprintf("corelaned on %s closed the connection: see its log", e.Socket)
 	case errors.Is(e.Err, fs.ErrNotExist), errors.Is(e.Err, syscall.ECONNREFUSED):

@@ -76,6 +76,7 @@ func (a *app) commands() []*cobra.Command {
 		newPlanCmd(a),
 		newStatusCmd(a),
 		newSettingsCmd(a),
+		newRolesCmd(a),
 		newCaptureCmd(a),
 		newTraceCmd(a),
 		newTopologyCmd(a),
@@ -122,7 +123,9 @@ Output is a table, or with -o json one JSON object per line. What corelaned has 
 with their field names.
 Counters only grow; --watch shows them as rates per second.
 
-Exit code: 0 done, 1 not possible now or nothing found, 2 wrong input or no daemon.`,
+Root may do everything; 'corelane roles' lists what the members of the daemon's groups may do.
+
+Exit code: 0 done, 1 not possible now or nothing found, 2 wrong input, no permission or no daemon.`,
 		Example: `  corelane status
   corelane port list --watch
   corelane drops --by-port

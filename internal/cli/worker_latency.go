@@ -80,6 +80,7 @@ func longLoopNodes(l *apiv1.LongLoop) string {
 func newWorkerLatency(a *app) *cobra.Command {
 	req := &apiv1.WorkerLatencyRequest{}
 	var tune apiv1.Worker
+	var reset bool
 	tuneFlags := []fieldFlag{{flag: "threshold", field: "loop_threshold_us",
 		help: "record loops of at least this length, until it is changed again"}}
 	var cmd *cobra.Command
@@ -99,14 +100,14 @@ func newWorkerLatency(a *app) *cobra.Command {
 					return err
 				}
 			}
-			return a.repeat(ctx, func(w io.Writer, _ bool) error { return latencyFrame(ctx, a, w, req) })
+			return a.repeat(ctx, func(w io.Writer, _ bool) error { return latencyFrame(ctx, a, w, req, reset) })
 		})
 	cmd.Long = `Show how long the loops of workers took since they started or since the last --reset: one line for
 loops with packets and one for loops without. Below are the longest loops over the threshold, with the time of each
 stage: polling the queues, all other nodes of the graph, messages of the master thread, time that the worker gave away
 itself (yielding, sleeping), and the delay of 'corelane debug delay'. "taken" means that the kernel gave the CPU to
 another thread meanwhile. A long loop without it was long because of its own work, an interrupt, or the hypervisor.`
-	a.bind(cmd, req, []fieldFlag{{flag: "reset", help: "reset the times after this output"}})
+	cmd.Flags().BoolVar(&reset, "reset", false, "reset the times after this output")
 	a.bind(cmd, &tune, tuneFlags)
 	cmd.ValidArgsFunction = a.complete(workerNames)
 	return a.watchable(cmd)
@@ -132,8 +133,19 @@ func setThreshold(ctx context.Context, a *app, req *apiv1.WorkerLatencyRequest, 
 	return nil
 }
 
-func latencyFrame(ctx context.Context, a *app, w io.Writer, req *apiv1.WorkerLatencyRequest) error {
+// latencies fetches the times, then resets them if asked to.
+func latencies(ctx context.Context, a *app, req *apiv1.WorkerLatencyRequest,
+	reset bool) ([]*apiv1.WorkerLatency, error) {
 	workers, err := all(ctx, listOf(a, apiv1.NewWorkersClient, apiv1.WorkersClient.Latency, req))
+	if err == nil && reset {
+		_, err = call(ctx, a, apiv1.NewWorkersClient, apiv1.WorkersClient.ResetLatency, req)
+	}
+	return workers, err
+}
+
+func latencyFrame(ctx context.Context, a *app, w io.Writer, req *apiv1.WorkerLatencyRequest,
+	reset bool) error {
+	workers, err := latencies(ctx, a, req, reset)
 	if err != nil {
 		return err
 	}

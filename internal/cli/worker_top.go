@@ -13,7 +13,9 @@ import (
 
 	tea "github.com/charmbracelet/bubbletea"
 	"github.com/spf13/cobra"
+	"google.golang.org/grpc/codes"
 
+	"github.com/corelane/corelane/internal/api"
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
 	"github.com/corelane/corelane/internal/cli/screen"
 	"github.com/corelane/corelane/internal/stat"
@@ -102,13 +104,17 @@ func (m top) Init() tea.Cmd { return m.look() }
 
 // look fetches the workers from the daemon.
 func (m top) look() tea.Cmd {
-	req := &apiv1.WorkerLatencyRequest{Id: m.selected, OneWorker: true, Reset_: m.reset}
+	req := &apiv1.WorkerLatencyRequest{Id: m.selected, OneWorker: true}
 	return func() tea.Msg {
 		workers, err := all(m.ctx, allWorkers(m.a))
 		looked := topLooked{workers: workers, at: time.Now(), err: err}
 		if err == nil {
-			loops, err := all(m.ctx, listOf(m.a, apiv1.NewWorkersClient, apiv1.WorkersClient.Latency, req))
-			if err == nil && len(loops) > 0 { // else the worker has just gone
+			loops, err := latencies(m.ctx, m.a, req, m.reset)
+			var refused *api.Error
+			switch {
+			case errors.As(err, &refused) && refused.Code == codes.PermissionDenied:
+				looked.err = err
+			case err == nil && len(loops) > 0: // else the worker has just gone
 				looked.loops = loops[0]
 			}
 		}

@@ -163,7 +163,7 @@ func TestTopResets(t *testing.T) {
 	cmd()
 	s.Lock()
 	defer s.Unlock()
-	if last := s.Calls[len(s.Calls)-1]; last != `Workers.Latency {"one_worker":true,"reset":true}` {
+	if last := s.Calls[len(s.Calls)-1]; last != `Workers.ResetLatency {"one_worker":true}` {
 		t.Error(last)
 	}
 }

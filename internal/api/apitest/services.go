@@ -185,6 +185,11 @@ func (s workers) Latency(_ context.Context, r *apiv1.WorkerLatencyRequest, out a
 		return !r.OneWorker || r.Id == l.Worker
 	}, out)
 }
+func (s workers) ResetLatency(_ context.Context, r *apiv1.WorkerLatencyRequest) (*apiv1.Empty, error) {
+	s.Lock()
+	defer s.Unlock()
+	return &apiv1.Empty{}, s.begin("Workers.ResetLatency", r)
+}
 func (s workers) Ports(_ context.Context, r *apiv1.WorkerPortsRequest, out apiv1.Workers_PortsServer) error {
 	return send(s.Server, "Workers.Ports", r, slice(s.Server.WorkerPorts), func(p *apiv1.WorkerPort) bool {
 		return given(r.Port, p.Port)

@@ -691,16 +691,16 @@ const file_bridge_proto_rawDesc = "" +
 	"\x06bridge\x18\x01 \x01(\tR\x06bridge*E\n" +
 	"\x0eUnknownUnicast\x12\x19\n" +
 	"\x15UNKNOWN_UNICAST_FLOOD\x10\x00\x12\x18\n" +
-	"\x14UNKNOWN_UNICAST_DROP\x10\x012\xf8\x01\n" +
-	"\aBridges\x129\n" +
-	"\x03Add\x12\x1d.corelane.v1.BridgeAddRequest\x1a\x13.corelane.v1.Bridge\x129\n" +
-	"\x03Set\x12\x1d.corelane.v1.BridgeSetRequest\x1a\x13.corelane.v1.Bridge\x128\n" +
-	"\x03Del\x12\x1d.corelane.v1.BridgeDelRequest\x1a\x12.corelane.v1.Empty\x12=\n" +
-	"\x04List\x12\x1e.corelane.v1.BridgeListRequest\x1a\x13.corelane.v1.Bridge0\x012\xab\x01\n" +
-	"\x04Macs\x123\n" +
-	"\x03Add\x12\x1a.corelane.v1.MacAddRequest\x1a\x10.corelane.v1.Mac\x125\n" +
-	"\x03Del\x12\x1a.corelane.v1.MacDelRequest\x1a\x12.corelane.v1.Empty\x127\n" +
-	"\x04List\x12\x1b.corelane.v1.MacListRequest\x1a\x10.corelane.v1.Mac0\x01B4Z2github.com/corelane/corelane/internal/api/v1;apiv1b\x06proto3"
+	"\x14UNKNOWN_UNICAST_DROP\x10\x012\x90\x02\n" +
+	"\aBridges\x12?\n" +
+	"\x03Add\x12\x1d.corelane.v1.BridgeAddRequest\x1a\x13.corelane.v1.Bridge\"\x04\xc0\xf3\x18\x03\x12?\n" +
+	"\x03Set\x12\x1d.corelane.v1.BridgeSetRequest\x1a\x13.corelane.v1.Bridge\"\x04\xc0\xf3\x18\x03\x12>\n" +
+	"\x03Del\x12\x1d.corelane.v1.BridgeDelRequest\x1a\x12.corelane.v1.Empty\"\x04\xc0\xf3\x18\x03\x12C\n" +
+	"\x04List\x12\x1e.corelane.v1.BridgeListRequest\x1a\x13.corelane.v1.Bridge\"\x04\xc0\xf3\x18\x010\x012\xbd\x01\n" +
+	"\x04Macs\x129\n" +
+	"\x03Add\x12\x1a.corelane.v1.MacAddRequest\x1a\x10.corelane.v1.Mac\"\x04\xc0\xf3\x18\x03\x12;\n" +
+	"\x03Del\x12\x1a.corelane.v1.MacDelRequest\x1a\x12.corelane.v1.Empty\"\x04\xc0\xf3\x18\x03\x12=\n" +
+	"\x04List\x12\x1b.corelane.v1.MacListRequest\x1a\x10.corelane.v1.Mac\"\x04\xc0\xf3\x18\x010\x01B4Z2github.com/corelane/corelane/internal/api/v1;apiv1b\x06proto3"
 
 var (
 	file_bridge_proto_rawDescOnce sync.Once

@@ -472,10 +472,10 @@ const file_capture_proto_rawDesc = "" +
 	"\fCapturePoint\x12\x14\n" +
 	"\x10CAPTURE_POINT_RX\x10\x00\x12\x14\n" +
 	"\x10CAPTURE_POINT_TX\x10\x01\x12\x16\n" +
-	"\x12CAPTURE_POINT_DROP\x10\x022\x8e\x01\n" +
-	"\aCapture\x12E\n" +
-	"\aPackets\x12\x1b.corelane.v1.CaptureRequest\x1a\x1b.corelane.v1.CapturedPacket0\x01\x12<\n" +
-	"\x05Trace\x12\x19.corelane.v1.TraceRequest\x1a\x16.corelane.v1.TraceStep0\x01B4Z2github.com/corelane/corelane/internal/api/v1;apiv1b\x06proto3"
+	"\x12CAPTURE_POINT_DROP\x10\x022\x9a\x01\n" +
+	"\aCapture\x12K\n" +
+	"\aPackets\x12\x1b.corelane.v1.CaptureRequest\x1a\x1b.corelane.v1.CapturedPacket\"\x04\xc0\xf3\x18\x020\x01\x12B\n" +
+	"\x05Trace\x12\x19.corelane.v1.TraceRequest\x1a\x16.corelane.v1.TraceStep\"\x04\xc0\xf3\x18\x020\x01B4Z2github.com/corelane/corelane/internal/api/v1;apiv1b\x06proto3"
 
 var (
 	file_capture_proto_rawDescOnce sync.Once

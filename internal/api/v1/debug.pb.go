@@ -192,10 +192,10 @@ const file_debug_proto_rawDesc = "" +
 	"per_second\x18\x02 \x01(\rB\b\xc2\xf3\x18\x04\x10\xc0\x84=R\tperSecond*A\n" +
 	"\vDisturbance\x12\x1a\n" +
 	"\x16DISTURBANCE_SHOOTDOWNS\x10\x00\x12\x16\n" +
-	"\x12DISTURBANCE_FAULTS\x10\x012\x85\x01\n" +
-	"\x05Debug\x12;\n" +
-	"\x05Delay\x12\x1e.corelane.v1.DebugDelayRequest\x1a\x12.corelane.v1.Empty\x12?\n" +
-	"\aDisturb\x12 .corelane.v1.DebugDisturbRequest\x1a\x12.corelane.v1.EmptyB4Z2github.com/corelane/corelane/internal/api/v1;apiv1b\x06proto3"
+	"\x12DISTURBANCE_FAULTS\x10\x012\x91\x01\n" +
+	"\x05Debug\x12A\n" +
+	"\x05Delay\x12\x1e.corelane.v1.DebugDelayRequest\x1a\x12.corelane.v1.Empty\"\x04\xc0\xf3\x18\x03\x12E\n" +
+	"\aDisturb\x12 .corelane.v1.DebugDisturbRequest\x1a\x12.corelane.v1.Empty\"\x04\xc0\xf3\x18\x03B4Z2github.com/corelane/corelane/internal/api/v1;apiv1b\x06proto3"
 
 var (
 	file_debug_proto_rawDescOnce sync.Once

@@ -288,7 +288,7 @@ var File_event_proto protoreflect.FileDescriptor
 
 const file_event_proto_rawDesc = "" +
 	"\n" +
-	"\vevent.proto\x12\vcorelane.v1\x1a\fcommon.proto\"\xb2\x01\n" +
+	"\vevent.proto\x12\vcorelane.v1\x1a\fcommon.proto\x1a\roptions.proto\"\xb2\x01\n" +
 	"\x05Event\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x04R\x06number\x12\x17\n" +
 	"\atime_ns\x18\x02 \x01(\x04R\x06timeNs\x126\n" +
@@ -308,10 +308,10 @@ const file_event_proto_rawDesc = "" +
 	"\rEventSeverity\x12\x17\n" +
 	"\x13EVENT_SEVERITY_INFO\x10\x00\x12\x1a\n" +
 	"\x16EVENT_SEVERITY_WARNING\x10\x01\x12\x18\n" +
-	"\x14EVENT_SEVERITY_ERROR\x10\x022|\n" +
-	"\x06Events\x12;\n" +
-	"\x04List\x12\x1d.corelane.v1.EventListRequest\x1a\x12.corelane.v1.Event0\x01\x125\n" +
-	"\x05Kinds\x12\x12.corelane.v1.Empty\x1a\x16.corelane.v1.EventKind0\x01B4Z2github.com/corelane/corelane/internal/api/v1;apiv1b\x06proto3"
+	"\x14EVENT_SEVERITY_ERROR\x10\x022\x88\x01\n" +
+	"\x06Events\x12A\n" +
+	"\x04List\x12\x1d.corelane.v1.EventListRequest\x1a\x12.corelane.v1.Event\"\x04\xc0\xf3\x18\x010\x01\x12;\n" +
+	"\x05Kinds\x12\x12.corelane.v1.Empty\x1a\x16.corelane.v1.EventKind\"\x04\xc0\xf3\x18\x010\x01B4Z2github.com/corelane/corelane/internal/api/v1;apiv1b\x06proto3"
 
 var (
 	file_event_proto_rawDescOnce sync.Once
@@ -355,6 +355,7 @@ func file_event_proto_init() {
 		return
 	}
 	file_common_proto_init()
+	file_options_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{

@@ -913,13 +913,13 @@ const file_flow_proto_rawDesc = "" +
 	"\x0eFLOW_STATE_NEW\x10\x01\x12\x1a\n" +
 	"\x16FLOW_STATE_ESTABLISHED\x10\x02\x12\x16\n" +
 	"\x12FLOW_STATE_CLOSING\x10\x03\x12\x15\n" +
-	"\x11FLOW_STATE_CLOSED\x10\x042\xbd\x02\n" +
-	"\x05Flows\x124\n" +
-	"\x04List\x12\x17.corelane.v1.FlowFilter\x1a\x11.corelane.v1.Flow0\x01\x128\n" +
-	"\x05Count\x12\x17.corelane.v1.FlowFilter\x1a\x16.corelane.v1.FlowCount\x128\n" +
-	"\x05Flush\x12\x17.corelane.v1.FlowFilter\x1a\x16.corelane.v1.FlowCount\x12@\n" +
-	"\x06Resize\x12\x1e.corelane.v1.FlowResizeRequest\x1a\x16.corelane.v1.FlowCount\x12H\n" +
-	"\aExplain\x12\x1f.corelane.v1.FlowExplainRequest\x1a\x1c.corelane.v1.FlowExplanationB4Z2github.com/corelane/corelane/internal/api/v1;apiv1b\x06proto3"
+	"\x11FLOW_STATE_CLOSED\x10\x042\xdb\x02\n" +
+	"\x05Flows\x12:\n" +
+	"\x04List\x12\x17.corelane.v1.FlowFilter\x1a\x11.corelane.v1.Flow\"\x04\xc0\xf3\x18\x010\x01\x12>\n" +
+	"\x05Count\x12\x17.corelane.v1.FlowFilter\x1a\x16.corelane.v1.FlowCount\"\x04\xc0\xf3\x18\x01\x12>\n" +
+	"\x05Flush\x12\x17.corelane.v1.FlowFilter\x1a\x16.corelane.v1.FlowCount\"\x04\xc0\xf3\x18\x02\x12F\n" +
+	"\x06Resize\x12\x1e.corelane.v1.FlowResizeRequest\x1a\x16.corelane.v1.FlowCount\"\x04\xc0\xf3\x18\x03\x12N\n" +
+	"\aExplain\x12\x1f.corelane.v1.FlowExplainRequest\x1a\x1c.corelane.v1.FlowExplanation\"\x04\xc0\xf3\x18\x01B4Z2github.com/corelane/corelane/internal/api/v1;apiv1b\x06proto3"
 
 var (
 	file_flow_proto_rawDescOnce sync.Once

@@ -1298,12 +1298,12 @@ const file_generator_proto_rawDesc = "" +
 	"\x0fGeneratorVerify\x12\x1b\n" +
 	"\x17GENERATOR_VERIFY_SAMPLE\x10\x00\x12\x18\n" +
 	"\x14GENERATOR_VERIFY_ALL\x10\x01\x12\x19\n" +
-	"\x15GENERATOR_VERIFY_NONE\x10\x022\x86\x02\n" +
-	"\tGenerator\x12I\n" +
-	"\tConfigure\x12\x1d.corelane.v1.GeneratorProfile\x1a\x1d.corelane.v1.GeneratorProfile\x12:\n" +
-	"\x05Ports\x12\x12.corelane.v1.Empty\x1a\x1d.corelane.v1.GeneratorProfile\x12B\n" +
-	"\x03Run\x12\x1b.corelane.v1.GeneratorTrial\x1a\x1c.corelane.v1.GeneratorWindow0\x01\x12.\n" +
-	"\x04Stop\x12\x12.corelane.v1.Empty\x1a\x12.corelane.v1.EmptyB4Z2github.com/corelane/corelane/internal/api/v1;apiv1b\x06proto3"
+	"\x15GENERATOR_VERIFY_NONE\x10\x022\x9e\x02\n" +
+	"\tGenerator\x12O\n" +
+	"\tConfigure\x12\x1d.corelane.v1.GeneratorProfile\x1a\x1d.corelane.v1.GeneratorProfile\"\x04\xc0\xf3\x18\x03\x12@\n" +
+	"\x05Ports\x12\x12.corelane.v1.Empty\x1a\x1d.corelane.v1.GeneratorProfile\"\x04\xc0\xf3\x18\x01\x12H\n" +
+	"\x03Run\x12\x1b.corelane.v1.GeneratorTrial\x1a\x1c.corelane.v1.GeneratorWindow\"\x04\xc0\xf3\x18\x020\x01\x124\n" +
+	"\x04Stop\x12\x12.corelane.v1.Empty\x1a\x12.corelane.v1.Empty\"\x04\xc0\xf3\x18\x02B4Z2github.com/corelane/corelane/internal/api/v1;apiv1b\x06proto3"
 
 var (
 	file_generator_proto_rawDescOnce sync.Once

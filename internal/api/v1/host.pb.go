@@ -377,12 +377,12 @@ const file_host_proto_rawDesc = "" +
 	"\rHostSteerMode\x12\x18\n" +
 	"\x14HOST_STEER_MODE_NONE\x10\x00\x12\x1c\n" +
 	"\x18HOST_STEER_MODE_HARDWARE\x10\x01\x12\x1c\n" +
-	"\x18HOST_STEER_MODE_SOFTWARE\x10\x022\xcf\x01\n" +
+	"\x18HOST_STEER_MODE_SOFTWARE\x10\x022\xe1\x01\n" +
 	"\n" +
-	"HostSteers\x12?\n" +
-	"\x03Add\x12 .corelane.v1.HostSteerAddRequest\x1a\x16.corelane.v1.HostSteer\x12;\n" +
-	"\x03Del\x12 .corelane.v1.HostSteerDelRequest\x1a\x12.corelane.v1.Empty\x12C\n" +
-	"\x04List\x12!.corelane.v1.HostSteerListRequest\x1a\x16.corelane.v1.HostSteer0\x01B4Z2github.com/corelane/corelane/internal/api/v1;apiv1b\x06proto3"
+	"HostSteers\x12E\n" +
+	"\x03Add\x12 .corelane.v1.HostSteerAddRequest\x1a\x16.corelane.v1.HostSteer\"\x04\xc0\xf3\x18\x03\x12A\n" +
+	"\x03Del\x12 .corelane.v1.HostSteerDelRequest\x1a\x12.corelane.v1.Empty\"\x04\xc0\xf3\x18\x03\x12I\n" +
+	"\x04List\x12!.corelane.v1.HostSteerListRequest\x1a\x16.corelane.v1.HostSteer\"\x04\xc0\xf3\x18\x010\x01B4Z2github.com/corelane/corelane/internal/api/v1;apiv1b\x06proto3"
 
 var (
 	file_host_proto_rawDescOnce sync.Once

@@ -298,11 +298,11 @@ const file_label_proto_rawDesc = "" +
 	"\areplace\x18\x02 \x01(\bR\areplace\"'\n" +
 	"\x0fLabelDelRequest\x12\x14\n" +
 	"\x05label\x18\x01 \x01(\rR\x05label\"\x12\n" +
-	"\x10LabelListRequest2\xb7\x01\n" +
-	"\x06Labels\x127\n" +
-	"\x03Add\x12\x1c.corelane.v1.LabelAddRequest\x1a\x12.corelane.v1.Label\x127\n" +
-	"\x03Del\x12\x1c.corelane.v1.LabelDelRequest\x1a\x12.corelane.v1.Empty\x12;\n" +
-	"\x04List\x12\x1d.corelane.v1.LabelListRequest\x1a\x12.corelane.v1.Label0\x01B4Z2github.com/corelane/corelane/internal/api/v1;apiv1b\x06proto3"
+	"\x10LabelListRequest2\xc9\x01\n" +
+	"\x06Labels\x12=\n" +
+	"\x03Add\x12\x1c.corelane.v1.LabelAddRequest\x1a\x12.corelane.v1.Label\"\x04\xc0\xf3\x18\x03\x12=\n" +
+	"\x03Del\x12\x1c.corelane.v1.LabelDelRequest\x1a\x12.corelane.v1.Empty\"\x04\xc0\xf3\x18\x03\x12A\n" +
+	"\x04List\x12\x1d.corelane.v1.LabelListRequest\x1a\x12.corelane.v1.Label\"\x04\xc0\xf3\x18\x010\x01B4Z2github.com/corelane/corelane/internal/api/v1;apiv1b\x06proto3"
 
 var (
 	file_label_proto_rawDescOnce sync.Once

@@ -409,12 +409,12 @@ const file_meter_proto_rawDesc = "" +
 	"\x0fMeterDelRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\"&\n" +
 	"\x10MeterListRequest\x12\x12\n" +
-	"\x04name\x18\x01 \x01(\tR\x04name2\xf0\x01\n" +
-	"\x06Meters\x127\n" +
-	"\x03Add\x12\x1c.corelane.v1.MeterAddRequest\x1a\x12.corelane.v1.Meter\x127\n" +
-	"\x03Set\x12\x1c.corelane.v1.MeterSetRequest\x1a\x12.corelane.v1.Meter\x127\n" +
-	"\x03Del\x12\x1c.corelane.v1.MeterDelRequest\x1a\x12.corelane.v1.Empty\x12;\n" +
-	"\x04List\x12\x1d.corelane.v1.MeterListRequest\x1a\x12.corelane.v1.Meter0\x01B4Z2github.com/corelane/corelane/internal/api/v1;apiv1b\x06proto3"
+	"\x04name\x18\x01 \x01(\tR\x04name2\x88\x02\n" +
+	"\x06Meters\x12=\n" +
+	"\x03Add\x12\x1c.corelane.v1.MeterAddRequest\x1a\x12.corelane.v1.Meter\"\x04\xc0\xf3\x18\x03\x12=\n" +
+	"\x03Set\x12\x1c.corelane.v1.MeterSetRequest\x1a\x12.corelane.v1.Meter\"\x04\xc0\xf3\x18\x03\x12=\n" +
+	"\x03Del\x12\x1c.corelane.v1.MeterDelRequest\x1a\x12.corelane.v1.Empty\"\x04\xc0\xf3\x18\x03\x12A\n" +
+	"\x04List\x12\x1d.corelane.v1.MeterListRequest\x1a\x12.corelane.v1.Meter\"\x04\xc0\xf3\x18\x010\x01B4Z2github.com/corelane/corelane/internal/api/v1;apiv1b\x06proto3"
 
 var (
 	file_meter_proto_rawDescOnce sync.Once

@@ -628,12 +628,12 @@ const file_mirror_proto_rawDesc = "" +
 	"\x0fMirrorDirection\x12\x19\n" +
 	"\x15MIRROR_DIRECTION_BOTH\x10\x00\x12\x1b\n" +
 	"\x17MIRROR_DIRECTION_EGRESS\x10\x01\x12\x1c\n" +
-	"\x18MIRROR_DIRECTION_INGRESS\x10\x022\xf8\x01\n" +
-	"\aMirrors\x129\n" +
-	"\x03Add\x12\x1d.corelane.v1.MirrorAddRequest\x1a\x13.corelane.v1.Mirror\x129\n" +
-	"\x03Set\x12\x1d.corelane.v1.MirrorSetRequest\x1a\x13.corelane.v1.Mirror\x128\n" +
-	"\x03Del\x12\x1d.corelane.v1.MirrorDelRequest\x1a\x12.corelane.v1.Empty\x12=\n" +
-	"\x04List\x12\x1e.corelane.v1.MirrorListRequest\x1a\x13.corelane.v1.Mirror0\x01B4Z2github.com/corelane/corelane/internal/api/v1;apiv1b\x06proto3"
+	"\x18MIRROR_DIRECTION_INGRESS\x10\x022\x90\x02\n" +
+	"\aMirrors\x12?\n" +
+	"\x03Add\x12\x1d.corelane.v1.MirrorAddRequest\x1a\x13.corelane.v1.Mirror\"\x04\xc0\xf3\x18\x03\x12?\n" +
+	"\x03Set\x12\x1d.corelane.v1.MirrorSetRequest\x1a\x13.corelane.v1.Mirror\"\x04\xc0\xf3\x18\x03\x12>\n" +
+	"\x03Del\x12\x1d.corelane.v1.MirrorDelRequest\x1a\x12.corelane.v1.Empty\"\x04\xc0\xf3\x18\x03\x12C\n" +
+	"\x04List\x12\x1e.corelane.v1.MirrorListRequest\x1a\x13.corelane.v1.Mirror\"\x04\xc0\xf3\x18\x010\x01B4Z2github.com/corelane/corelane/internal/api/v1;apiv1b\x06proto3"
 
 var (
 	file_mirror_proto_rawDescOnce sync.Once

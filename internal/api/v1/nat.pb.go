@@ -738,12 +738,12 @@ const file_nat_proto_rawDesc = "" +
 	"\x11NAT_PROTOCOL_ICMP\x10\x01\x12\x14\n" +
 	"\x10NAT_PROTOCOL_TCP\x10\x06\x12\x14\n" +
 	"\x10NAT_PROTOCOL_UDP\x10\x11\x12\x16\n" +
-	"\x11NAT_PROTOCOL_SCTP\x10\x84\x012\xeb\x01\n" +
-	"\x03Nat\x127\n" +
-	"\x03Add\x12\x1a.corelane.v1.NatAddRequest\x1a\x14.corelane.v1.NatRule\x127\n" +
-	"\x03Set\x12\x1a.corelane.v1.NatSetRequest\x1a\x14.corelane.v1.NatRule\x125\n" +
-	"\x03Del\x12\x1a.corelane.v1.NatDelRequest\x1a\x12.corelane.v1.Empty\x12;\n" +
-	"\x04List\x12\x1b.corelane.v1.NatListRequest\x1a\x14.corelane.v1.NatRule0\x01B4Z2github.com/corelane/corelane/internal/api/v1;apiv1b\x06proto3"
+	"\x11NAT_PROTOCOL_SCTP\x10\x84\x012\x83\x02\n" +
+	"\x03Nat\x12=\n" +
+	"\x03Add\x12\x1a.corelane.v1.NatAddRequest\x1a\x14.corelane.v1.NatRule\"\x04\xc0\xf3\x18\x03\x12=\n" +
+	"\x03Set\x12\x1a.corelane.v1.NatSetRequest\x1a\x14.corelane.v1.NatRule\"\x04\xc0\xf3\x18\x03\x12;\n" +
+	"\x03Del\x12\x1a.corelane.v1.NatDelRequest\x1a\x12.corelane.v1.Empty\"\x04\xc0\xf3\x18\x03\x12A\n" +
+	"\x04List\x12\x1b.corelane.v1.NatListRequest\x1a\x14.corelane.v1.NatRule\"\x04\xc0\xf3\x18\x010\x01B4Z2github.com/corelane/corelane/internal/api/v1;apiv1b\x06proto3"
 
 var (
 	file_nat_proto_rawDescOnce sync.Once

@@ -332,11 +332,11 @@ const file_neighbor_proto_rawDesc = "" +
 	"\x0eNEIGHBOR_STALE\x10\x02\x12\x12\n" +
 	"\x0eNEIGHBOR_PROBE\x10\x03\x12\x13\n" +
 	"\x0fNEIGHBOR_FAILED\x10\x04\x12\x16\n" +
-	"\x12NEIGHBOR_PERMANENT\x10\x052\xc9\x01\n" +
-	"\tNeighbors\x12=\n" +
-	"\x03Add\x12\x1f.corelane.v1.NeighborAddRequest\x1a\x15.corelane.v1.Neighbor\x12:\n" +
-	"\x03Del\x12\x1f.corelane.v1.NeighborDelRequest\x1a\x12.corelane.v1.Empty\x12A\n" +
-	"\x04List\x12 .corelane.v1.NeighborListRequest\x1a\x15.corelane.v1.Neighbor0\x01B4Z2github.com/corelane/corelane/internal/api/v1;apiv1b\x06proto3"
+	"\x12NEIGHBOR_PERMANENT\x10\x052\xdb\x01\n" +
+	"\tNeighbors\x12C\n" +
+	"\x03Add\x12\x1f.corelane.v1.NeighborAddRequest\x1a\x15.corelane.v1.Neighbor\"\x04\xc0\xf3\x18\x03\x12@\n" +
+	"\x03Del\x12\x1f.corelane.v1.NeighborDelRequest\x1a\x12.corelane.v1.Empty\"\x04\xc0\xf3\x18\x03\x12G\n" +
+	"\x04List\x12 .corelane.v1.NeighborListRequest\x1a\x15.corelane.v1.Neighbor\"\x04\xc0\xf3\x18\x010\x01B4Z2github.com/corelane/corelane/internal/api/v1;apiv1b\x06proto3"
 
 var (
 	file_neighbor_proto_rawDescOnce sync.Once

@@ -904,11 +904,11 @@ const file_nexthop_proto_rawDesc = "" +
 	"\n" +
 	"TunnelMode\x12\x14\n" +
 	"\x10TUNNEL_MODE_PIPE\x10\x00\x12\x17\n" +
-	"\x13TUNNEL_MODE_UNIFORM\x10\x012\xc3\x01\n" +
-	"\bNexthops\x12;\n" +
-	"\x03Add\x12\x1e.corelane.v1.NexthopAddRequest\x1a\x14.corelane.v1.Nexthop\x129\n" +
-	"\x03Del\x12\x1e.corelane.v1.NexthopDelRequest\x1a\x12.corelane.v1.Empty\x12?\n" +
-	"\x04List\x12\x1f.corelane.v1.NexthopListRequest\x1a\x14.corelane.v1.Nexthop0\x01B4Z2github.com/corelane/corelane/internal/api/v1;apiv1b\x06proto3"
+	"\x13TUNNEL_MODE_UNIFORM\x10\x012\xd5\x01\n" +
+	"\bNexthops\x12A\n" +
+	"\x03Add\x12\x1e.corelane.v1.NexthopAddRequest\x1a\x14.corelane.v1.Nexthop\"\x04\xc0\xf3\x18\x03\x12?\n" +
+	"\x03Del\x12\x1e.corelane.v1.NexthopDelRequest\x1a\x12.corelane.v1.Empty\"\x04\xc0\xf3\x18\x03\x12E\n" +
+	"\x04List\x12\x1f.corelane.v1.NexthopListRequest\x1a\x14.corelane.v1.Nexthop\"\x04\xc0\xf3\x18\x010\x01B4Z2github.com/corelane/corelane/internal/api/v1;apiv1b\x06proto3"
 
 var (
 	file_nexthop_proto_rawDescOnce sync.Once

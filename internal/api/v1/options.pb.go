@@ -129,6 +129,62 @@ func (Notation) EnumDescriptor() ([]byte, []int) {
 	return file_options_proto_rawDescGZIP(), []int{0}
 }
 
+// What a method needs, stated once: as an option of the method. The daemon checks it before it decodes the request
+// (dataplane/api/role.h); `corelane roles` lists it. A role includes those above it.
+//
+//	rpc Add(RouteAddRequest) returns (RouteReply) { option (role) = ROLE_ADMINISTER; }
+type Role int32
+
+const (
+	Role_ROLE_NONE       Role = 0 // of clients only: each method needs a role
+	Role_ROLE_READ       Role = 1 // see configuration, state, counters, events, and who talks to whom (flows)
+	Role_ROLE_OPERATE    Role = 2 // see packets (captures, traces), end flows, move load between workers, reset measurements
+	Role_ROLE_ADMINISTER Role = 3 // change the configuration; see secrets
+)
+
+// Enum value maps for Role.
+var (
+	Role_name = map[int32]string{
+		0: "ROLE_NONE",
+		1: "ROLE_READ",
+		2: "ROLE_OPERATE",
+		3: "ROLE_ADMINISTER",
+	}
+	Role_value = map[string]int32{
+		"ROLE_NONE":       0,
+		"ROLE_READ":       1,
+		"ROLE_OPERATE":    2,
+		"ROLE_ADMINISTER": 3,
+	}
+)
+
+func (x Role) Enum() *Role {
+	p := new(Role)
+	*p = x
+	return p
+}
+
+func (x Role) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (Role) Descriptor() protoreflect.EnumDescriptor {
+	return file_options_proto_enumTypes[1].Descriptor()
+}
+
+func (Role) Type() protoreflect.EnumType {
+	return &file_options_proto_enumTypes[1]
+}
+
+func (x Role) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use Role.Descriptor instead.
+func (Role) EnumDescriptor() ([]byte, []int) {
+	return file_options_proto_rawDescGZIP(), []int{1}
+}
+
 type Limits struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Numbers, and each number of a list. 0 is "not given" unless min is 0. Of bytes: how many.
@@ -454,6 +510,14 @@ func (x *Encapsulation) GetMirrorsOnly() bool {
 
 var file_options_proto_extTypes = []protoimpl.ExtensionInfo{
 	{
+		ExtendedType:  (*descriptorpb.MethodOptions)(nil),
+		ExtensionType: (*Role)(nil),
+		Field:         51000,
+		Name:          "corelane.v1.role",
+		Tag:           "varint,51000,opt,name=role,enum=corelane.v1.Role",
+		Filename:      "options.proto",
+	},
+	{
 		ExtendedType:  (*descriptorpb.FieldOptions)(nil),
 		ExtensionType: (*Limits)(nil),
 		Field:         51000,
@@ -487,24 +551,30 @@ var file_options_proto_extTypes = []protoimpl.ExtensionInfo{
 	},
 }
 
+// Extension fields to descriptorpb.MethodOptions.
+var (
+	// optional corelane.v1.Role role = 51000;
+	E_Role = &file_options_proto_extTypes[0]
+)
+
 // Extension fields to descriptorpb.FieldOptions.
 var (
 	// optional corelane.v1.Limits limits = 51000;
-	E_Limits = &file_options_proto_extTypes[0]
+	E_Limits = &file_options_proto_extTypes[1]
 )
 
 // Extension fields to descriptorpb.OneofOptions.
 var (
 	// optional corelane.v1.Limits choice = 51000;
-	E_Choice = &file_options_proto_extTypes[1]
+	E_Choice = &file_options_proto_extTypes[2]
 )
 
 // Extension fields to descriptorpb.EnumValueOptions.
 var (
 	// optional corelane.v1.Text text = 51000;
-	E_Text = &file_options_proto_extTypes[2]
+	E_Text = &file_options_proto_extTypes[3]
 	// optional corelane.v1.Encapsulation encapsulation = 51001;
-	E_Encapsulation = &file_options_proto_extTypes[3]
+	E_Encapsulation = &file_options_proto_extTypes[4]
 )
 
 var File_options_proto protoreflect.FileDescriptor
@@ -584,7 +654,13 @@ const file_options_proto_rawDesc = "" +
 	"\x13NOTATION_PORT_RANGE\x10\x11\x1aR\xc2\xf3\x18N\n" +
 	"6a port from 0 to 65535, or a range such as \"8000-8999\"*\x12^[0-9]+(-[0-9]+)?$0\x01\x12e\n" +
 	"\x13NOTATION_ICMP_RANGE\x10\x12\x1aL\xc2\xf3\x18H\n" +
-	"0a number from 0 to 255, or a range such as \"0-3\"*\x12^[0-9]+(-[0-9]+)?$0\x01:L\n" +
+	"0a number from 0 to 255, or a range such as \"0-3\"*\x12^[0-9]+(-[0-9]+)?$0\x01*K\n" +
+	"\x04Role\x12\r\n" +
+	"\tROLE_NONE\x10\x00\x12\r\n" +
+	"\tROLE_READ\x10\x01\x12\x10\n" +
+	"\fROLE_OPERATE\x10\x02\x12\x13\n" +
+	"\x0fROLE_ADMINISTER\x10\x03:G\n" +
+	"\x04role\x12\x1e.google.protobuf.MethodOptions\x18\xb8\x8e\x03 \x01(\x0e2\x11.corelane.v1.RoleR\x04role:L\n" +
 	"\x06limits\x12\x1d.google.protobuf.FieldOptions\x18\xb8\x8e\x03 \x01(\v2\x13.corelane.v1.LimitsR\x06limits:L\n" +
 	"\x06choice\x12\x1d.google.protobuf.OneofOptions\x18\xb8\x8e\x03 \x01(\v2\x13.corelane.v1.LimitsR\x06choice:J\n" +
 	"\x04text\x12!.google.protobuf.EnumValueOptions\x18\xb8\x8e\x03 \x01(\v2\x11.corelane.v1.TextR\x04text:e\n" +
@@ -602,32 +678,36 @@ func file_options_proto_rawDescGZIP() []byte {
 	return file_options_proto_rawDescData
 }
 
-var file_options_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
+var file_options_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
 var file_options_proto_msgTypes = make([]protoimpl.MessageInfo, 3)
 var file_options_proto_goTypes = []any{
 	(Notation)(0),                         // 0: corelane.v1.Notation
-	(*Limits)(nil),                        // 1: corelane.v1.Limits
-	(*Text)(nil),                          // 2: corelane.v1.Text
-	(*Encapsulation)(nil),                 // 3: corelane.v1.Encapsulation
-	(*descriptorpb.FieldOptions)(nil),     // 4: google.protobuf.FieldOptions
-	(*descriptorpb.OneofOptions)(nil),     // 5: google.protobuf.OneofOptions
-	(*descriptorpb.EnumValueOptions)(nil), // 6: google.protobuf.EnumValueOptions
+	(Role)(0),                             // 1: corelane.v1.Role
+	(*Limits)(nil),                        // 2: corelane.v1.Limits
+	(*Text)(nil),                          // 3: corelane.v1.Text
+	(*Encapsulation)(nil),                 // 4: corelane.v1.Encapsulation
+	(*descriptorpb.MethodOptions)(nil),    // 5: google.protobuf.MethodOptions
+	(*descriptorpb.FieldOptions)(nil),     // 6: google.protobuf.FieldOptions
+	(*descriptorpb.OneofOptions)(nil),     // 7: google.protobuf.OneofOptions
+	(*descriptorpb.EnumValueOptions)(nil), // 8: google.protobuf.EnumValueOptions
 }
 var file_options_proto_depIdxs = []int32{
-	0, // 0: corelane.v1.Limits.notation:type_name -> corelane.v1.Notation
-	4, // 1: corelane.v1.limits:extendee -> google.protobuf.FieldOptions
-	5, // 2: corelane.v1.choice:extendee -> google.protobuf.OneofOptions
-	6, // 3: corelane.v1.text:extendee -> google.protobuf.EnumValueOptions
-	6, // 4: corelane.v1.encapsulation:extendee -> google.protobuf.EnumValueOptions
-	1, // 5: corelane.v1.limits:type_name -> corelane.v1.Limits
-	1, // 6: corelane.v1.choice:type_name -> corelane.v1.Limits
-	2, // 7: corelane.v1.text:type_name -> corelane.v1.Text
-	3, // 8: corelane.v1.encapsulation:type_name -> corelane.v1.Encapsulation
-	9, // [9:9] is the sub-list for method output_type
-	9, // [9:9] is the sub-list for method input_type
-	5, // [5:9] is the sub-list for extension type_name
-	1, // [1:5] is the sub-list for extension extendee
-	0, // [0:1] is the sub-list for field type_name
+	0,  // 0: corelane.v1.Limits.notation:type_name -> corelane.v1.Notation
+	5,  // 1: corelane.v1.role:extendee -> google.protobuf.MethodOptions
+	6,  // 2: corelane.v1.limits:extendee -> google.protobuf.FieldOptions
+	7,  // 3: corelane.v1.choice:extendee -> google.protobuf.OneofOptions
+	8,  // 4: corelane.v1.text:extendee -> google.protobuf.EnumValueOptions
+	8,  // 5: corelane.v1.encapsulation:extendee -> google.protobuf.EnumValueOptions
+	1,  // 6: corelane.v1.role:type_name -> corelane.v1.Role
+	2,  // 7: corelane.v1.limits:type_name -> corelane.v1.Limits
+	2,  // 8: corelane.v1.choice:type_name -> corelane.v1.Limits
+	3,  // 9: corelane.v1.text:type_name -> corelane.v1.Text
+	4,  // 10: corelane.v1.encapsulation:type_name -> corelane.v1.Encapsulation
+	11, // [11:11] is the sub-list for method output_type
+	11, // [11:11] is the sub-list for method input_type
+	6,  // [6:11] is the sub-list for extension type_name
+	1,  // [1:6] is the sub-list for extension extendee
+	0,  // [0:1] is the sub-list for field type_name
 }
 
 func init() { file_options_proto_init() }
@@ -640,9 +720,9 @@ func file_options_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_options_proto_rawDesc), len(file_options_proto_rawDesc)),
-			NumEnums:      1,
+			NumEnums:      2,
 			NumMessages:   3,
-			NumExtensions: 4,
+			NumExtensions: 5,
 			NumServices:   0,
 		},
 		GoTypes:           file_options_proto_goTypes,

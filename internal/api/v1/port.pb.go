@@ -1602,13 +1602,13 @@ const file_port_proto_rawDesc = "" +
 	"\bRingFull\x12\x12\n" +
 	"\x0eRING_FULL_DROP\x10\x00\x12\x13\n" +
 	"\x0fRING_FULL_LOCAL\x10\x01\x12\x12\n" +
-	"\x0eRING_FULL_WAIT\x10\x022\xa5\x02\n" +
-	"\x05Ports\x125\n" +
-	"\x03Add\x12\x1b.corelane.v1.PortAddRequest\x1a\x11.corelane.v1.Port\x125\n" +
-	"\x03Set\x12\x1b.corelane.v1.PortSetRequest\x1a\x11.corelane.v1.Port\x126\n" +
-	"\x03Del\x12\x1b.corelane.v1.PortDelRequest\x1a\x12.corelane.v1.Empty\x129\n" +
-	"\x04List\x12\x1c.corelane.v1.PortListRequest\x1a\x11.corelane.v1.Port0\x01\x12;\n" +
-	"\x06Assign\x12\x1e.corelane.v1.PortAssignRequest\x1a\x11.corelane.v1.PortB4Z2github.com/corelane/corelane/internal/api/v1;apiv1b\x06proto3"
+	"\x0eRING_FULL_WAIT\x10\x022\xc3\x02\n" +
+	"\x05Ports\x12;\n" +
+	"\x03Add\x12\x1b.corelane.v1.PortAddRequest\x1a\x11.corelane.v1.Port\"\x04\xc0\xf3\x18\x03\x12;\n" +
+	"\x03Set\x12\x1b.corelane.v1.PortSetRequest\x1a\x11.corelane.v1.Port\"\x04\xc0\xf3\x18\x03\x12<\n" +
+	"\x03Del\x12\x1b.corelane.v1.PortDelRequest\x1a\x12.corelane.v1.Empty\"\x04\xc0\xf3\x18\x03\x12?\n" +
+	"\x04List\x12\x1c.corelane.v1.PortListRequest\x1a\x11.corelane.v1.Port\"\x04\xc0\xf3\x18\x010\x01\x12A\n" +
+	"\x06Assign\x12\x1e.corelane.v1.PortAssignRequest\x1a\x11.corelane.v1.Port\"\x04\xc0\xf3\x18\x02B4Z2github.com/corelane/corelane/internal/api/v1;apiv1b\x06proto3"
 
 var (
 	file_port_proto_rawDescOnce sync.Once

@@ -370,12 +370,12 @@ const file_route_proto_rawDesc = "" +
 	"\x12RouteLookupRequest\x12\x10\n" +
 	"\x03vrf\x18\x01 \x01(\tR\x03vrf\x12\"\n" +
 	"\aaddress\x18\x02 \x01(\tB\b\xc2\xf3\x18\x04P\n" +
-	"h\x01R\aaddress2\x80\x02\n" +
-	"\x06Routes\x12<\n" +
-	"\x03Add\x12\x1c.corelane.v1.RouteAddRequest\x1a\x17.corelane.v1.RouteReply\x12<\n" +
-	"\x03Del\x12\x1c.corelane.v1.RouteDelRequest\x1a\x17.corelane.v1.RouteReply\x12;\n" +
-	"\x04List\x12\x1d.corelane.v1.RouteListRequest\x1a\x12.corelane.v1.Route0\x01\x12=\n" +
-	"\x06Lookup\x12\x1f.corelane.v1.RouteLookupRequest\x1a\x12.corelane.v1.RouteB4Z2github.com/corelane/corelane/internal/api/v1;apiv1b\x06proto3"
+	"h\x01R\aaddress2\x98\x02\n" +
+	"\x06Routes\x12B\n" +
+	"\x03Add\x12\x1c.corelane.v1.RouteAddRequest\x1a\x17.corelane.v1.RouteReply\"\x04\xc0\xf3\x18\x03\x12B\n" +
+	"\x03Del\x12\x1c.corelane.v1.RouteDelRequest\x1a\x17.corelane.v1.RouteReply\"\x04\xc0\xf3\x18\x03\x12A\n" +
+	"\x04List\x12\x1d.corelane.v1.RouteListRequest\x1a\x12.corelane.v1.Route\"\x04\xc0\xf3\x18\x010\x01\x12C\n" +
+	"\x06Lookup\x12\x1f.corelane.v1.RouteLookupRequest\x1a\x12.corelane.v1.Route\"\x04\xc0\xf3\x18\x01B4Z2github.com/corelane/corelane/internal/api/v1;apiv1b\x06proto3"
 
 var (
 	file_route_proto_rawDescOnce sync.Once

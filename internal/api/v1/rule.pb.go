@@ -1391,22 +1391,22 @@ const file_rule_proto_rawDesc = "" +
 	"\x11RULE_ACTION_ALLOW\x10\x01*F\n" +
 	"\rRuleDirection\x12\x19\n" +
 	"\x15RULE_DIRECTION_EGRESS\x10\x00\x12\x1a\n" +
-	"\x16RULE_DIRECTION_INGRESS\x10\x012\x88\x02\n" +
-	"\tRuleLists\x12=\n" +
-	"\x03Add\x12\x1f.corelane.v1.RuleListAddRequest\x1a\x15.corelane.v1.RuleList\x12=\n" +
-	"\x03Set\x12\x1f.corelane.v1.RuleListSetRequest\x1a\x15.corelane.v1.RuleList\x12:\n" +
-	"\x03Del\x12\x1f.corelane.v1.RuleListDelRequest\x1a\x12.corelane.v1.Empty\x12A\n" +
-	"\x04List\x12 .corelane.v1.RuleListListRequest\x1a\x15.corelane.v1.RuleList0\x012\x8a\x02\n" +
-	"\x05Rules\x12:\n" +
-	"\x03Add\x12\x1b.corelane.v1.RuleAddRequest\x1a\x16.corelane.v1.RuleReply\x12:\n" +
-	"\x03Del\x12\x1b.corelane.v1.RuleDelRequest\x1a\x16.corelane.v1.RuleReply\x12>\n" +
-	"\x04List\x12!.corelane.v1.RuleListRulesRequest\x1a\x11.corelane.v1.Rule0\x01\x12I\n" +
-	"\aExplain\x12\x1f.corelane.v1.RuleExplainRequest\x1a\x1d.corelane.v1.RuleExplainReply2\xa8\x02\n" +
-	"\rAddressGroups\x12E\n" +
-	"\x03Add\x12#.corelane.v1.AddressGroupAddRequest\x1a\x19.corelane.v1.AddressGroup\x12E\n" +
-	"\x03Set\x12#.corelane.v1.AddressGroupSetRequest\x1a\x19.corelane.v1.AddressGroup\x12>\n" +
-	"\x03Del\x12#.corelane.v1.AddressGroupDelRequest\x1a\x12.corelane.v1.Empty\x12I\n" +
-	"\x04List\x12$.corelane.v1.AddressGroupListRequest\x1a\x19.corelane.v1.AddressGroup0\x01B4Z2github.com/corelane/corelane/internal/api/v1;apiv1b\x06proto3"
+	"\x16RULE_DIRECTION_INGRESS\x10\x012\xa0\x02\n" +
+	"\tRuleLists\x12C\n" +
+	"\x03Add\x12\x1f.corelane.v1.RuleListAddRequest\x1a\x15.corelane.v1.RuleList\"\x04\xc0\xf3\x18\x03\x12C\n" +
+	"\x03Set\x12\x1f.corelane.v1.RuleListSetRequest\x1a\x15.corelane.v1.RuleList\"\x04\xc0\xf3\x18\x03\x12@\n" +
+	"\x03Del\x12\x1f.corelane.v1.RuleListDelRequest\x1a\x12.corelane.v1.Empty\"\x04\xc0\xf3\x18\x03\x12G\n" +
+	"\x04List\x12 .corelane.v1.RuleListListRequest\x1a\x15.corelane.v1.RuleList\"\x04\xc0\xf3\x18\x010\x012\xa2\x02\n" +
+	"\x05Rules\x12@\n" +
+	"\x03Add\x12\x1b.corelane.v1.RuleAddRequest\x1a\x16.corelane.v1.RuleReply\"\x04\xc0\xf3\x18\x03\x12@\n" +
+	"\x03Del\x12\x1b.corelane.v1.RuleDelRequest\x1a\x16.corelane.v1.RuleReply\"\x04\xc0\xf3\x18\x03\x12D\n" +
+	"\x04List\x12!.corelane.v1.RuleListRulesRequest\x1a\x11.corelane.v1.Rule\"\x04\xc0\xf3\x18\x010\x01\x12O\n" +
+	"\aExplain\x12\x1f.corelane.v1.RuleExplainRequest\x1a\x1d.corelane.v1.RuleExplainReply\"\x04\xc0\xf3\x18\x012\xc0\x02\n" +
+	"\rAddressGroups\x12K\n" +
+	"\x03Add\x12#.corelane.v1.AddressGroupAddRequest\x1a\x19.corelane.v1.AddressGroup\"\x04\xc0\xf3\x18\x03\x12K\n" +
+	"\x03Set\x12#.corelane.v1.AddressGroupSetRequest\x1a\x19.corelane.v1.AddressGroup\"\x04\xc0\xf3\x18\x03\x12D\n" +
+	"\x03Del\x12#.corelane.v1.AddressGroupDelRequest\x1a\x12.corelane.v1.Empty\"\x04\xc0\xf3\x18\x03\x12O\n" +
+	"\x04List\x12$.corelane.v1.AddressGroupListRequest\x1a\x19.corelane.v1.AddressGroup\"\x04\xc0\xf3\x18\x010\x01B4Z2github.com/corelane/corelane/internal/api/v1;apiv1b\x06proto3"
 
 var (
 	file_rule_proto_rawDescOnce sync.Once

@@ -429,7 +429,7 @@ var File_stats_proto protoreflect.FileDescriptor
 
 const file_stats_proto_rawDesc = "" +
 	"\n" +
-	"\vstats.proto\x12\vcorelane.v1\"\x86\x01\n" +
+	"\vstats.proto\x12\vcorelane.v1\x1a\roptions.proto\"\x86\x01\n" +
 	"\x04Drop\x12\x16\n" +
 	"\x06reason\x18\x01 \x01(\tR\x06reason\x12 \n" +
 	"\vexplanation\x18\x02 \x01(\tR\vexplanation\x12\x18\n" +
@@ -459,11 +459,11 @@ const file_stats_proto_rawDesc = "" +
 	"\x04unit\x18\x03 \x01(\tR\x04unit\x12\x12\n" +
 	"\x04port\x18\x04 \x01(\tR\x04port\"%\n" +
 	"\x0fStatListRequest\x12\x12\n" +
-	"\x04port\x18\x01 \x01(\tR\x04port2\xba\x01\n" +
-	"\x05Stats\x12:\n" +
-	"\x05Drops\x12\x1c.corelane.v1.DropListRequest\x1a\x11.corelane.v1.Drop0\x01\x12:\n" +
-	"\x05Graph\x12\x1c.corelane.v1.NodeListRequest\x1a\x11.corelane.v1.Node0\x01\x129\n" +
-	"\x04List\x12\x1c.corelane.v1.StatListRequest\x1a\x11.corelane.v1.Stat0\x01B4Z2github.com/corelane/corelane/internal/api/v1;apiv1b\x06proto3"
+	"\x04port\x18\x01 \x01(\tR\x04port2\xcc\x01\n" +
+	"\x05Stats\x12@\n" +
+	"\x05Drops\x12\x1c.corelane.v1.DropListRequest\x1a\x11.corelane.v1.Drop\"\x04\xc0\xf3\x18\x010\x01\x12@\n" +
+	"\x05Graph\x12\x1c.corelane.v1.NodeListRequest\x1a\x11.corelane.v1.Node\"\x04\xc0\xf3\x18\x010\x01\x12?\n" +
+	"\x04List\x12\x1c.corelane.v1.StatListRequest\x1a\x11.corelane.v1.Stat\"\x04\xc0\xf3\x18\x010\x01B4Z2github.com/corelane/corelane/internal/api/v1;apiv1b\x06proto3"
 
 var (
 	file_stats_proto_rawDescOnce sync.Once
@@ -505,6 +505,7 @@ func file_stats_proto_init() {
 	if File_stats_proto != nil {
 		return
 	}
+	file_options_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{

@@ -931,12 +931,12 @@ const file_system_proto_rawDesc = "" +
 	"\x0fflow_tcp_strict\x18\x0f \x01(\bR\rflowTcpStrict\"j\n" +
 	"\x12SettingsSetRequest\x12<\n" +
 	"\bsettings\x18\x01 \x01(\v2\x15.corelane.v1.SettingsB\t\xc2\xf3\x18\x05h\x01\x90\x01\x01R\bsettings\x12\x16\n" +
-	"\x06fields\x18\x02 \x03(\tR\x06fields2\xfc\x01\n" +
-	"\x06System\x12;\n" +
-	"\x05Hello\x12\x19.corelane.v1.HelloRequest\x1a\x17.corelane.v1.HelloReply\x124\n" +
-	"\tGetStatus\x12\x12.corelane.v1.Empty\x1a\x13.corelane.v1.Status\x128\n" +
-	"\vGetSettings\x12\x12.corelane.v1.Empty\x1a\x15.corelane.v1.Settings\x12E\n" +
-	"\vSetSettings\x12\x1f.corelane.v1.SettingsSetRequest\x1a\x15.corelane.v1.SettingsB4Z2github.com/corelane/corelane/internal/api/v1;apiv1b\x06proto3"
+	"\x06fields\x18\x02 \x03(\tR\x06fields2\x94\x02\n" +
+	"\x06System\x12A\n" +
+	"\x05Hello\x12\x19.corelane.v1.HelloRequest\x1a\x17.corelane.v1.HelloReply\"\x04\xc0\xf3\x18\x01\x12:\n" +
+	"\tGetStatus\x12\x12.corelane.v1.Empty\x1a\x13.corelane.v1.Status\"\x04\xc0\xf3\x18\x01\x12>\n" +
+	"\vGetSettings\x12\x12.corelane.v1.Empty\x1a\x15.corelane.v1.Settings\"\x04\xc0\xf3\x18\x01\x12K\n" +
+	"\vSetSettings\x12\x1f.corelane.v1.SettingsSetRequest\x1a\x15.corelane.v1.Settings\"\x04\xc0\xf3\x18\x03B4Z2github.com/corelane/corelane/internal/api/v1;apiv1b\x06proto3"
 
 var (
 	file_system_proto_rawDescOnce sync.Once

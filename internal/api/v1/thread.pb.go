@@ -267,7 +267,7 @@ var File_thread_proto protoreflect.FileDescriptor
 
 const file_thread_proto_rawDesc = "" +
 	"\n" +
-	"\fthread.proto\x12\vcorelane.v1\"\xa9\x03\n" +
+	"\fthread.proto\x12\vcorelane.v1\x1a\roptions.proto\"\xa9\x03\n" +
 	"\x06Thread\x12\x10\n" +
 	"\x03tid\x18\x01 \x01(\x05R\x03tid\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12+\n" +
@@ -293,9 +293,9 @@ const file_thread_proto_rawDesc = "" +
 	"\x13THREAD_ROLE_CONTROL\x10\x01\x12\x1a\n" +
 	"\x16THREAD_ROLE_FORWARDING\x10\x02\x12 \n" +
 	"\x1cTHREAD_ROLE_ISOLATED_RECEIVE\x10\x03\x12\x19\n" +
-	"\x15THREAD_ROLE_HOST_PATH\x10\x042H\n" +
-	"\aThreads\x12=\n" +
-	"\x04List\x12\x1e.corelane.v1.ThreadListRequest\x1a\x13.corelane.v1.Thread0\x01B4Z2github.com/corelane/corelane/internal/api/v1;apiv1b\x06proto3"
+	"\x15THREAD_ROLE_HOST_PATH\x10\x042N\n" +
+	"\aThreads\x12C\n" +
+	"\x04List\x12\x1e.corelane.v1.ThreadListRequest\x1a\x13.corelane.v1.Thread\"\x04\xc0\xf3\x18\x010\x01B4Z2github.com/corelane/corelane/internal/api/v1;apiv1b\x06proto3"
 
 var (
 	file_thread_proto_rawDescOnce sync.Once
@@ -332,6 +332,7 @@ func file_thread_proto_init() {
 	if File_thread_proto != nil {
 		return
 	}
+	file_options_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{

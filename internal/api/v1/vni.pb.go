@@ -296,11 +296,11 @@ const file_vni_proto_rawDesc = "" +
 	"\areplace\x18\x02 \x01(\bR\areplace\"!\n" +
 	"\rVniDelRequest\x12\x10\n" +
 	"\x03vni\x18\x01 \x01(\rR\x03vni\"\x10\n" +
-	"\x0eVniListRequest2\xab\x01\n" +
-	"\x04Vnis\x123\n" +
-	"\x03Add\x12\x1a.corelane.v1.VniAddRequest\x1a\x10.corelane.v1.Vni\x125\n" +
-	"\x03Del\x12\x1a.corelane.v1.VniDelRequest\x1a\x12.corelane.v1.Empty\x127\n" +
-	"\x04List\x12\x1b.corelane.v1.VniListRequest\x1a\x10.corelane.v1.Vni0\x01B4Z2github.com/corelane/corelane/internal/api/v1;apiv1b\x06proto3"
+	"\x0eVniListRequest2\xbd\x01\n" +
+	"\x04Vnis\x129\n" +
+	"\x03Add\x12\x1a.corelane.v1.VniAddRequest\x1a\x10.corelane.v1.Vni\"\x04\xc0\xf3\x18\x03\x12;\n" +
+	"\x03Del\x12\x1a.corelane.v1.VniDelRequest\x1a\x12.corelane.v1.Empty\"\x04\xc0\xf3\x18\x03\x12=\n" +
+	"\x04List\x12\x1b.corelane.v1.VniListRequest\x1a\x10.corelane.v1.Vni\"\x04\xc0\xf3\x18\x010\x01B4Z2github.com/corelane/corelane/internal/api/v1;apiv1b\x06proto3"
 
 var (
 	file_vni_proto_rawDescOnce sync.Once

@@ -250,11 +250,11 @@ const file_vrf_proto_rawDesc = "" +
 	"\rVrfDelRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\"$\n" +
 	"\x0eVrfListRequest\x12\x12\n" +
-	"\x04name\x18\x01 \x01(\tR\x04name2\xab\x01\n" +
-	"\x04Vrfs\x123\n" +
-	"\x03Add\x12\x1a.corelane.v1.VrfAddRequest\x1a\x10.corelane.v1.Vrf\x125\n" +
-	"\x03Del\x12\x1a.corelane.v1.VrfDelRequest\x1a\x12.corelane.v1.Empty\x127\n" +
-	"\x04List\x12\x1b.corelane.v1.VrfListRequest\x1a\x10.corelane.v1.Vrf0\x01B4Z2github.com/corelane/corelane/internal/api/v1;apiv1b\x06proto3"
+	"\x04name\x18\x01 \x01(\tR\x04name2\xbd\x01\n" +
+	"\x04Vrfs\x129\n" +
+	"\x03Add\x12\x1a.corelane.v1.VrfAddRequest\x1a\x10.corelane.v1.Vrf\"\x04\xc0\xf3\x18\x03\x12;\n" +
+	"\x03Del\x12\x1a.corelane.v1.VrfDelRequest\x1a\x12.corelane.v1.Empty\"\x04\xc0\xf3\x18\x03\x12=\n" +
+	"\x04List\x12\x1b.corelane.v1.VrfListRequest\x1a\x10.corelane.v1.Vrf\"\x04\xc0\xf3\x18\x010\x01B4Z2github.com/corelane/corelane/internal/api/v1;apiv1b\x06proto3"
 
 var (
 	file_vrf_proto_rawDescOnce sync.Once

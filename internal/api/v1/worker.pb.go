@@ -1747,12 +1747,10 @@ func (*WorkerListRequest) Descriptor() ([]byte, []int) {
 	return file_worker_proto_rawDescGZIP(), []int{18}
 }
 
-// reset: clears the counts after the answer
 type WorkerLatencyRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            uint32                 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
 	OneWorker     bool                   `protobuf:"varint,2,opt,name=one_worker,json=oneWorker,proto3" json:"one_worker,omitempty"`
-	Reset_        bool                   `protobuf:"varint,3,opt,name=reset,proto3" json:"reset,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1797,13 +1795,6 @@ func (x *WorkerLatencyRequest) GetId() uint32 {
 func (x *WorkerLatencyRequest) GetOneWorker() bool {
 	if x != nil {
 		return x.OneWorker
-	}
-	return false
-}
-
-func (x *WorkerLatencyRequest) GetReset_() bool {
-	if x != nil {
-		return x.Reset_
 	}
 	return false
 }
@@ -2014,12 +2005,11 @@ const file_worker_proto_rawDesc = "" +
 	"\x06fields\x18\x02 \x03(\tR\x06fields\"\"\n" +
 	"\x10WorkerDelRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\rR\x02id\"\x13\n" +
-	"\x11WorkerListRequest\"[\n" +
+	"\x11WorkerListRequest\"K\n" +
 	"\x14WorkerLatencyRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\rR\x02id\x12\x1d\n" +
 	"\n" +
-	"one_worker\x18\x02 \x01(\bR\toneWorker\x12\x14\n" +
-	"\x05reset\x18\x03 \x01(\bR\x05reset\"(\n" +
+	"one_worker\x18\x02 \x01(\bR\toneWorkerJ\x04\b\x03\x10\x04\"(\n" +
 	"\x12WorkerPortsRequest\x12\x12\n" +
 	"\x04port\x18\x01 \x01(\tR\x04port*\x82\x01\n" +
 	"\n" +
@@ -2033,16 +2023,17 @@ const file_worker_proto_rawDesc = "" +
 	"WorkerRole\x12\x1a\n" +
 	"\x16WORKER_ROLE_FORWARDING\x10\x00\x12\x1b\n" +
 	"\x17WORKER_ROLE_ISOLATED_RX\x10\x01\x12\x19\n" +
-	"\x15WORKER_ROLE_HOST_PATH\x10\x022\x99\x04\n" +
-	"\aWorkers\x129\n" +
-	"\x03Add\x12\x1d.corelane.v1.WorkerAddRequest\x1a\x13.corelane.v1.Worker\x129\n" +
-	"\x03Set\x12\x1d.corelane.v1.WorkerSetRequest\x1a\x13.corelane.v1.Worker\x128\n" +
-	"\x03Del\x12\x1d.corelane.v1.WorkerDelRequest\x1a\x12.corelane.v1.Empty\x12=\n" +
-	"\x04List\x12\x1e.corelane.v1.WorkerListRequest\x1a\x13.corelane.v1.Worker0\x01\x12F\n" +
-	"\tRebalance\x12\x1d.corelane.v1.RebalanceRequest\x1a\x1a.corelane.v1.RebalancePlan\x12F\n" +
-	"\x05Rings\x12\".corelane.v1.WorkerRingListRequest\x1a\x17.corelane.v1.WorkerRing0\x01\x12J\n" +
-	"\aLatency\x12!.corelane.v1.WorkerLatencyRequest\x1a\x1a.corelane.v1.WorkerLatency0\x01\x12C\n" +
-	"\x05Ports\x12\x1f.corelane.v1.WorkerPortsRequest\x1a\x17.corelane.v1.WorkerPort0\x01B4Z2github.com/corelane/corelane/internal/api/v1;apiv1b\x06proto3"
+	"\x15WORKER_ROLE_HOST_PATH\x10\x022\x96\x05\n" +
+	"\aWorkers\x12?\n" +
+	"\x03Add\x12\x1d.corelane.v1.WorkerAddRequest\x1a\x13.corelane.v1.Worker\"\x04\xc0\xf3\x18\x03\x12?\n" +
+	"\x03Set\x12\x1d.corelane.v1.WorkerSetRequest\x1a\x13.corelane.v1.Worker\"\x04\xc0\xf3\x18\x03\x12>\n" +
+	"\x03Del\x12\x1d.corelane.v1.WorkerDelRequest\x1a\x12.corelane.v1.Empty\"\x04\xc0\xf3\x18\x03\x12C\n" +
+	"\x04List\x12\x1e.corelane.v1.WorkerListRequest\x1a\x13.corelane.v1.Worker\"\x04\xc0\xf3\x18\x010\x01\x12L\n" +
+	"\tRebalance\x12\x1d.corelane.v1.RebalanceRequest\x1a\x1a.corelane.v1.RebalancePlan\"\x04\xc0\xf3\x18\x02\x12L\n" +
+	"\x05Rings\x12\".corelane.v1.WorkerRingListRequest\x1a\x17.corelane.v1.WorkerRing\"\x04\xc0\xf3\x18\x010\x01\x12P\n" +
+	"\aLatency\x12!.corelane.v1.WorkerLatencyRequest\x1a\x1a.corelane.v1.WorkerLatency\"\x04\xc0\xf3\x18\x010\x01\x12K\n" +
+	"\fResetLatency\x12!.corelane.v1.WorkerLatencyRequest\x1a\x12.corelane.v1.Empty\"\x04\xc0\xf3\x18\x02\x12I\n" +
+	"\x05Ports\x12\x1f.corelane.v1.WorkerPortsRequest\x1a\x17.corelane.v1.WorkerPort\"\x04\xc0\xf3\x18\x010\x01B4Z2github.com/corelane/corelane/internal/api/v1;apiv1b\x06proto3"
 
 var (
 	file_worker_proto_rawDescOnce sync.Once
@@ -2105,17 +2096,19 @@ var file_worker_proto_depIdxs = []int32{
 	16, // 17: corelane.v1.Workers.Rebalance:input_type -> corelane.v1.RebalanceRequest
 	13, // 18: corelane.v1.Workers.Rings:input_type -> corelane.v1.WorkerRingListRequest
 	21, // 19: corelane.v1.Workers.Latency:input_type -> corelane.v1.WorkerLatencyRequest
-	22, // 20: corelane.v1.Workers.Ports:input_type -> corelane.v1.WorkerPortsRequest
-	2,  // 21: corelane.v1.Workers.Add:output_type -> corelane.v1.Worker
-	2,  // 22: corelane.v1.Workers.Set:output_type -> corelane.v1.Worker
-	23, // 23: corelane.v1.Workers.Del:output_type -> corelane.v1.Empty
-	2,  // 24: corelane.v1.Workers.List:output_type -> corelane.v1.Worker
-	14, // 25: corelane.v1.Workers.Rebalance:output_type -> corelane.v1.RebalancePlan
-	12, // 26: corelane.v1.Workers.Rings:output_type -> corelane.v1.WorkerRing
-	10, // 27: corelane.v1.Workers.Latency:output_type -> corelane.v1.WorkerLatency
-	11, // 28: corelane.v1.Workers.Ports:output_type -> corelane.v1.WorkerPort
-	21, // [21:29] is the sub-list for method output_type
-	13, // [13:21] is the sub-list for method input_type
+	21, // 20: corelane.v1.Workers.ResetLatency:input_type -> corelane.v1.WorkerLatencyRequest
+	22, // 21: corelane.v1.Workers.Ports:input_type -> corelane.v1.WorkerPortsRequest
+	2,  // 22: corelane.v1.Workers.Add:output_type -> corelane.v1.Worker
+	2,  // 23: corelane.v1.Workers.Set:output_type -> corelane.v1.Worker
+	23, // 24: corelane.v1.Workers.Del:output_type -> corelane.v1.Empty
+	2,  // 25: corelane.v1.Workers.List:output_type -> corelane.v1.Worker
+	14, // 26: corelane.v1.Workers.Rebalance:output_type -> corelane.v1.RebalancePlan
+	12, // 27: corelane.v1.Workers.Rings:output_type -> corelane.v1.WorkerRing
+	10, // 28: corelane.v1.Workers.Latency:output_type -> corelane.v1.WorkerLatency
+	23, // 29: corelane.v1.Workers.ResetLatency:output_type -> corelane.v1.Empty
+	11, // 30: corelane.v1.Workers.Ports:output_type -> corelane.v1.WorkerPort
+	22, // [22:31] is the sub-list for method output_type
+	13, // [13:22] is the sub-list for method input_type
 	13, // [13:13] is the sub-list for extension type_name
 	13, // [13:13] is the sub-list for extension extendee
 	0,  // [0:13] is the sub-list for field type_name

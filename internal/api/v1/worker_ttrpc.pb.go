@@ -15,6 +15,7 @@ type WorkersService interface {
 	Rebalance(context.Context, *RebalanceRequest) (*RebalancePlan, error)
 	Rings(context.Context, *WorkerRingListRequest, Workers_RingsServer) error
 	Latency(context.Context, *WorkerLatencyRequest, Workers_LatencyServer) error
+	ResetLatency(context.Context, *WorkerLatencyRequest) (*Empty, error)
 	Ports(context.Context, *WorkerPortsRequest, Workers_PortsServer) error
 }
 
@@ -101,6 +102,13 @@ func RegisterWorkersService(srv *ttrpc.Server, svc WorkersService) {
 				}
 				return svc.Rebalance(ctx, &req)
 			},
+			"ResetLatency": func(ctx context.Context, unmarshal func(interface{}) error) (interface{}, error) {
+				var req WorkerLatencyRequest
+				if err := unmarshal(&req); err != nil {
+					return nil, err
+				}
+				return svc.ResetLatency(ctx, &req)
+			},
 		},
 		Streams: map[string]ttrpc.Stream{
 			"List": {
@@ -159,6 +167,7 @@ type WorkersClient interface {
 	Rebalance(context.Context, *RebalanceRequest) (*RebalancePlan, error)
 	Rings(context.Context, *WorkerRingListRequest) (Workers_RingsClient, error)
 	Latency(context.Context, *WorkerLatencyRequest) (Workers_LatencyClient, error)
+	ResetLatency(context.Context, *WorkerLatencyRequest) (*Empty, error)
 	Ports(context.Context, *WorkerPortsRequest) (Workers_PortsClient, error)
 }
 
@@ -289,6 +298,14 @@ func (x *workersLatencyClient) Recv() (*WorkerLatency, error) {
 		return nil, err
 	}
 	return m, nil
+}
+
+func (c *workersClient) ResetLatency(ctx context.Context, req *WorkerLatencyRequest) (*Empty, error) {
+	var resp Empty
+	if err := c.client.Call(ctx, "corelane.v1.Workers", "ResetLatency", req, &resp); err != nil {
+		return nil, err
+	}
+	return &resp, nil
 }
 
 func (c *workersClient) Ports(ctx context.Context, req *WorkerPortsRequest) (Workers_PortsClient, error) {
