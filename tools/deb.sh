@@ -45,6 +45,7 @@ set -e
 [ ! -d /run/systemd/system ] || systemctl daemon-reload
 EOF
 done
+echo '! command -v systemd-sysusers >/dev/null || systemd-sysusers corelane.conf' >>"$stage/DEBIAN/postinst"
 cat >"$stage/DEBIAN/prerm" <<'EOF'
 #!/bin/sh
 set -e

@@ -45,6 +45,7 @@ install_all() {
     sed "s|@bindir@|$prefix/bin|g; s|@libexecdir@|$prefix/libexec/corelane|g" "$unit" >"$tmp/unit"
     put 644 "$tmp/unit" "$prefix/lib/systemd/system/$(basename "$unit")"
   done
+  put 644 packaging/corelane.sysusers "$prefix/lib/sysusers.d/corelane.conf"
   put 755 packaging/reserve-hugepages "$prefix/libexec/corelane/reserve-hugepages"
   put 644 packaging/corelane.default "$prefix/share/corelane/corelane.default"
   put 644 LICENSE "$prefix/share/doc/corelane/LICENSE"
@@ -69,3 +70,4 @@ case ${1:-} in
   *) echo "usage: $0 install|uninstall" >&2 && exit 2 ;;
 esac
 [ -n "$root" ] || [ ! -d /run/systemd/system ] || systemctl daemon-reload
+[ -n "$root" ] || [ "${1:-}" != install ] || ! command -v systemd-sysusers >/dev/null || systemd-sysusers "$prefix/lib/sysusers.d/corelane.conf"

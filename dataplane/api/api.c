@@ -50,6 +50,7 @@ void api_register(const struct api_method *array, size_t n)
 			abort();
 		}
 		entries[n_entries++] = (struct api_entry){.method = &array[i],
+							  .role = role_of_method(array[i].service, array[i].name),
 							  .work = {.noun = api_noun(&array[i]), .name = array[i].name}};
 	}
 }
@@ -71,6 +72,11 @@ struct api_entry *api_find(const char *service, const char *name, struct error *
 	else
 		error_set(err, ENOTSUP, "service", service, NULL, "is not a service of this daemon");
 	return NULL;
+}
+
+const struct api_client *api_client(const struct api_call *call)
+{
+	return call->client;
 }
 
 void *api_alloc(struct api_call *call, size_t size)
@@ -192,6 +198,9 @@ static int api_answer(struct api_conn *c, const struct ttrpc_header *h, const ui
 	e = api_find(req->service, req->method, err);
 	if (e == NULL)
 		return -err->code;
+	if (role_check(&c->client, e->role, e->work.noun, e->work.name, err) < 0)
+		return -err->code;
+	unary.client = &c->client;
 	if (e->method->unary != NULL) {
 		turn_begin(&e->work);
 		ret = answer_unary(c, h->stream, e->method, &req->payload, err);

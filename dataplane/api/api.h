@@ -11,6 +11,7 @@
 
 #include <protobuf-c/protobuf-c.h>
 
+#include "api/role.h"
 #include "base/error.h"
 
 #define API_MAJOR 1
@@ -21,6 +22,8 @@
 
 struct event_base;
 struct api_call; // one request that is being answered
+
+const struct api_client *api_client(const struct api_call *call); // that has made the call
 
 // Memory that lives until the answer (for streams: the item) has been encoded. Zeroed; never NULL.
 void *api_alloc(struct api_call *call, size_t size);
@@ -64,7 +67,7 @@ void api_listen(struct api_listener *l);
 // Resumes the stream of this call. Master thread only; next() of the call must have returned -EAGAIN.
 void api_wake(struct api_call *call);
 
-// Listens on path (mode 0660). Refuses when another process answers there; removes a stale socket.
+// Listens on path (mode 0660, and the groups of role_set_group() in an access control list). Refuses when another process answers there; removes a stale socket.
 int api_server_start(struct event_base *base, const char *path, struct error *err);
 void api_server_stop(void);
 

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "api/api_private.h"
 #include "base/log.h"
@@ -254,6 +255,8 @@ struct api_conn *api_conn_accept(struct event_base *base, evutil_socket_t fd)
 		evutil_closesocket(fd);
 		return NULL;
 	}
+	if (role_of_peer(fd, &c->client) < 0)
+		LOG(WARNING, "api: the kernel does not say who a client is: it has no role");
 	c->bev = bufferevent_socket_new(base, fd, BEV_OPT_CLOSE_ON_FREE);
 	if (c->bev == NULL)
 		evutil_closesocket(fd);
@@ -275,6 +278,7 @@ struct api_conn *api_conn_test(void (*write)(void *arg, const void *data, size_t
 	c->in = evbuffer_new();
 	c->out = evbuffer_new();
 	c->write = write;
+	c->client = (struct api_client){.pid = getpid(), .role = ROLE_ADMINISTER};
 	c->write_arg = arg;
 	if (c->in == NULL || c->out == NULL) {
 		api_conn_close(c);

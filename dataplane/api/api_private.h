@@ -32,6 +32,7 @@ extern struct api_limits api_limits;
 
 struct api_entry { // a registered method
 	const struct api_method *method;
+	enum role role;        // what a client needs
 	struct turn_work work; // the time that the master spent with it
 };
 
@@ -40,6 +41,7 @@ TAILQ_HEAD(api_streams, api_stream);
 
 struct api_call {
 	struct arena memory;
+	const struct api_client *client;
 	struct api_stream *stream; // NULL: unary
 };
 
@@ -58,6 +60,7 @@ struct api_stream {
 
 struct api_conn {
 	LIST_ENTRY(api_conn) next;
+	struct api_client client;
 	struct evbuffer *in, *out; // buffers of bev; in tests the connection's own
 	struct bufferevent *bev;   // NULL in tests
 	struct event *turn;        // a zero timer: the next turn, after the loop has polled all descriptors

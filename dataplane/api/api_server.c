@@ -16,6 +16,7 @@
 #include <event2/listener.h>
 
 #include "api/api_private.h"
+#include "api/socket_acl.h"
 #include "base/log.h"
 
 #define BACKLOG 1024
@@ -83,7 +84,7 @@ static int lock_directory(struct error *err)
 
 	memcpy(copy, server.addr.sun_path, sizeof(copy));
 	dir = dirname(copy);
-	if (mkdir(dir, 0750) < 0 && errno != EEXIST)
+	if (mkdir(dir, 0711) < 0 && errno != EEXIST)
 		return api_server_refuse(err, errno, "cannot create the directory");
 	fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0)
@@ -141,16 +142,35 @@ static int remove_dead(struct error *err)
 	return 0;
 }
 
+// Lets the members of the roles' groups connect. Without them, or without access control lists, root alone can.
+static void share_socket(void)
+{
+	gid_t gids[ROLES];
+	unsigned n = role_groups(gids);
+	int ret = n > 0 ? socket_acl_set(server.addr.sun_path, gids, n) : 0;
+
+	if (ret < 0)
+		LOG(WARNING, "api: %s: only root can connect, because its file system takes no access control list: %s",
+		    server.addr.sun_path, strerror(-ret));
+}
+
 // No client can connect before listen(), so the mode is right for the first one.
+static int bind_and_listen(int fd)
+{
+	if (bind(fd, (struct sockaddr *)&server.addr, sizeof(server.addr)) < 0 ||
+	    chmod(server.addr.sun_path, 0660) < 0 || stat(server.addr.sun_path, &server.file) < 0)
+		return -1;
+	share_socket();
+	return listen(fd, BACKLOG);
+}
+
 static int open_socket(struct error *err)
 {
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), ret;
 
 	if (fd < 0)
 		return api_server_refuse(err, errno, "cannot open a socket");
-	if (bind(fd, (struct sockaddr *)&server.addr, sizeof(server.addr)) < 0 ||
-	    chmod(server.addr.sun_path, 0660) < 0 || stat(server.addr.sun_path, &server.file) < 0 ||
-	    listen(fd, BACKLOG) < 0) {
+	if (bind_and_listen(fd) < 0) {
 		ret = api_server_refuse(err, errno, "cannot listen");
 		close(fd);
 		return ret;

@@ -34,6 +34,7 @@ static struct api_stream *stream_new(struct api_conn *c, uint32_t id, struct api
 	s->id = id;
 	s->entry = e;
 	s->call.stream = s;
+	s->call.client = &c->client;
 	s->item = calloc(1, m->resp->sizeof_message);
 	s->cursor = calloc(1, m->cursor_size ? m->cursor_size : 1);
 	if (s->item == NULL || s->cursor == NULL) {

@@ -126,7 +126,7 @@ static void codes(void **state)
 	static const struct {
 		int code, grpc;
 	} want[] = {{EINVAL, 3}, {ERANGE, 3},   {EMSGSIZE, 3}, {ENOENT, 5},    {EEXIST, 6},
-		    {EPERM, 7},  {EACCES, 7},   {ENOMEM, 8},   {ENOSPC, 8},    {EBUSY, 9},
+		    {EPERM, 9},  {EACCES, 7},   {ENOMEM, 8},   {ENOSPC, 8},    {EBUSY, 9},
 		    {EPROTO, 9}, {ENOTSUP, 12}, {ENOSYS, 12},  {ECANCELED, 1}, {EIO, 13}};
 	unsigned i;
 

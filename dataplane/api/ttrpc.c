@@ -90,13 +90,13 @@ int ttrpc_grpc_code(int code)
 		return 5; // NOT_FOUND
 	case EEXIST:
 		return 6; // ALREADY_EXISTS
-	case EPERM:
 	case EACCES:
 		return 7; // PERMISSION_DENIED
 	case ENOMEM:
 	case ENOSPC:
 		return 8; // RESOURCE_EXHAUSTED
 	case EBUSY:
+	case EPERM:       // nobody may do this
 	case EPROTO:      // the handshake: a version that this server does not speak
 		return 9; // FAILED_PRECONDITION
 	case ENOTSUP:

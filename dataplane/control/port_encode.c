@@ -58,7 +58,7 @@ static void port_encode_device(struct api_call *call, const struct port_config *
 		out->memif->id = c->memif_id;
 		out->memif->role = c->client ? CORELANE__V1__MEMIF_ROLE__MEMIF_ROLE_CLIENT
 					     : CORELANE__V1__MEMIF_ROLE__MEMIF_ROLE_SERVER;
-		out->memif->secret = api_strdup(call, c->secret);
+		out->memif->secret = api_strdup(call, api_client(call)->role < ROLE_ADMINISTER ? "" : c->secret);
 		out->memif->ring_size = c->ring_size;
 		out->memif->buffer_size = c->buffer_size;
 	} else {

@@ -121,7 +121,7 @@ static int lock_run_dir(const char *dir, struct error *err)
 	char path[128];
 	int fd;
 
-	if (mkdir(dir, 0750) < 0 && errno != EEXIST)
+	if (mkdir(dir, 0711) < 0 && errno != EEXIST)
 		return error_set(err, errno, "--run-dir", dir, "a path that can be created", "%s", strerror(errno));
 	snprintf(path, sizeof(path), "%s/corelaned.lock", dir);
 	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0640);
@@ -196,6 +196,15 @@ static void raise_file_limit(void)
 	}
 }
 
+static void set_groups(const struct options *o)
+{
+	unsigned r;
+
+	for (r = ROLE_READ; r < ROLES; r++)
+		if (role_set_group(r, o->groups[r]) < 0)
+			LOG(NOTICE, "there is no group %s: its role is root's alone", o->groups[r]);
+}
+
 static int main_start(const struct options *o, struct error *err)
 {
 	const struct system_process process = {.socket = o->socket,
@@ -204,6 +213,7 @@ static int main_start(const struct options *o, struct error *err)
 					       .hugepages = eal_has_hugepages()};
 	int ret = rcu_init();
 
+	set_groups(o);
 	spread_never = o->run_to_completion;
 	if (o->tx_ring_size)
 		LOG(NOTICE, "--vr_dpdk_tx_ring_sz has no effect: workers send by themselves, without rings");

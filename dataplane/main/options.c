@@ -32,6 +32,9 @@ enum {
 	OPT_FIB,
 	OPT_FLOWS,
 	OPT_ROUTER_MAC,
+	OPT_READ_GROUP,
+	OPT_OPERATE_GROUP,
+	OPT_ADMIN_GROUP,
 	OPT_LOG,
 	OPT_ALLOW_DEBUG,
 	OPT_CHECK
@@ -59,6 +62,9 @@ static const struct option longs[] = {{"run-dir", required_argument, NULL, OPT_R
 				      {"fib-memory", required_argument, NULL, OPT_FIB},
 				      {"flows", required_argument, NULL, OPT_FLOWS},
 				      {"router-mac", required_argument, NULL, OPT_ROUTER_MAC},
+				      {"read-group", required_argument, NULL, OPT_READ_GROUP},
+				      {"operate-group", required_argument, NULL, OPT_OPERATE_GROUP},
+				      {"admin-group", required_argument, NULL, OPT_ADMIN_GROUP},
 				      {"log-level", required_argument, NULL, OPT_LOG},
 				      {"allow-debug", no_argument, NULL, OPT_ALLOW_DEBUG},
 				      {"check", no_argument, NULL, OPT_CHECK},
@@ -123,6 +129,12 @@ static int options_option(int opt, const char *name, const char *arg, struct opt
 	case OPT_ROUTER_MAC:
 		ret = mac_parse(arg, name, &mac, err);
 		return ret < 0 ? ret : option_path(name, o->router_mac, sizeof(o->router_mac), arg, err);
+	case OPT_READ_GROUP:
+		return option_group(name, arg, &o->groups[ROLE_READ], err);
+	case OPT_OPERATE_GROUP:
+		return option_group(name, arg, &o->groups[ROLE_OPERATE], err);
+	case OPT_ADMIN_GROUP:
+		return option_group(name, arg, &o->groups[ROLE_ADMINISTER], err);
 	case OPT_LOG:
 		return option_level(name, arg, o, err);
 	case OPT_ALLOW_DEBUG:
@@ -156,7 +168,10 @@ int options_parse(int argc, char **argv, struct options *o, struct error *err)
 	*o = (struct options){.flows = FLOW_CAPACITY_DEFAULT,
 			      .rx_ring_size = RING_DEFAULT,
 			      .run_dir = "/run/corelane",
-			      .log_level = "info"};
+			      .log_level = "info",
+			      .groups = {[ROLE_READ] = "corelane-read",
+					 [ROLE_OPERATE] = "corelane-operate",
+					 [ROLE_ADMINISTER] = "corelane-admin"}};
 	machine_read("", &o->machine);
 	machine_read_process(&o->machine);
 	opterr = 0;

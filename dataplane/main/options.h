@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "api/role.h"
 #include "base/error.h"
 #include "threads/machine.h"
 #include "threads/placement.h"
@@ -28,6 +29,7 @@ struct options {
 	uint32_t flows;
 	char router_mac[18]; // empty: derived from the host and the run directory
 	char log_level[16];
+	const char *groups[ROLES]; // by role
 	bool check;
 	bool allow_debug;
 	const char *eal[32]; // further arguments for DPDK, after "--"

@@ -44,6 +44,9 @@ static void defaults(void **state)
 	assert_int_equal(o.memory_mb, 512);
 	assert_true(o.fib_bytes == 4ull << 30);
 	assert_string_equal(o.log_level, "info");
+	assert_string_equal(o.groups[ROLE_READ], "corelane-read");
+	assert_string_equal(o.groups[ROLE_OPERATE], "corelane-operate");
+	assert_string_equal(o.groups[ROLE_ADMINISTER], "corelane-admin");
 	assert_false(o.idle_given || o.no_huge || o.check || o.run_to_completion);
 }
 
@@ -53,7 +56,8 @@ static void all_given(void **state)
 			       "--allow-overlap "
 			       "--worker-ring-size 4096 --run-to-completion --no-huge --memory 1024 --mbufs "
 			       "4096 --mbuf-size "
-			       "9216 --fib-memory 64 --router-mac 02:00:00:00:00:01 --log-level debug --check"),
+			       "9216 --read-group daemon --operate-group bin --admin-group root --fib-memory 64 "
+			       "--router-mac 02:00:00:00:00:01 --log-level debug --check"),
 			 0);
 	assert_string_equal(o.run_dir, "/tmp/x");
 	assert_string_equal(o.socket, "/tmp/x/corelaned.sock");
@@ -70,6 +74,9 @@ static void all_given(void **state)
 	assert_true(o.fib_bytes == 64 << 20);
 	assert_string_equal(o.router_mac, "02:00:00:00:00:01");
 	assert_string_equal(o.log_level, "debug");
+	assert_string_equal(o.groups[ROLE_READ], "daemon");
+	assert_string_equal(o.groups[ROLE_OPERATE], "bin");
+	assert_string_equal(o.groups[ROLE_ADMINISTER], "root");
 	assert_int_equal(parse("--socket /tmp/other.sock"), 0);
 	assert_string_equal(o.socket, "/tmp/other.sock");
 }
@@ -135,6 +142,7 @@ static void refused(void **state)
 		{"--vr_dpdk_tx_ring_sz 1025", "--vr_dpdk_tx_ring_sz", "1025"},
 		{"--yield_option 2", "--yield_option", "2"},
 		{"--yield_option yes", "--yield_option", "yes"},
+		{"--admin-group nobody-has-this", "--admin-group", "nobody-has-this"},
 		{"--allow-debug", "--allow-debug", ""}, // this program cannot inject faults
 	};
 	unsigned i;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Parsers of option values.
 #include <errno.h>
+#include <grp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -105,6 +106,15 @@ int option_allow_debug(const char *name, struct error *err)
 	return fault_injection ? 0
 			       : error_set(err, EINVAL, name, NULL, "bin/corelaned of a build tree",
 					   "this corelaned cannot inject faults: it is the production build");
+}
+
+// The defaults need not exist, but a group that was asked for must.
+int option_group(const char *name, const char *text, const char **out, struct error *err)
+{
+	*out = text;
+	return getgrnam(text) ? 0
+			      : error_set(err, EINVAL, name, text, "a group that `getent group` lists",
+					  "there is no such group");
 }
 
 int option_level(const char *name, const char *text, struct options *o, struct error *err)

@@ -19,7 +19,7 @@ import (
 const (
 	exitOK          = 0
 	exitFailed      = 1   // an object is missing, exists already or is in use, or there is nothing to show
-	exitUsage       = 2   // wrong input, found here or by the daemon, or no daemon
+	exitUsage       = 2   // wrong input, found here or by the daemon; no permission; or no daemon
 	exitInterrupted = 130 // as in shells
 )
 
@@ -32,7 +32,7 @@ func exitCode(err error) int {
 	switch {
 	case err == nil:
 		return exitOK
-	case errors.As(err, &refused) && refused.Code == codes.InvalidArgument:
+	case errors.As(err, &refused) && (refused.Code == codes.InvalidArgument || refused.Code == codes.PermissionDenied):
 		return exitUsage
 	case input.Is(err), errors.As(err, &gone), state.IsInput(err):
 		return exitUsage
