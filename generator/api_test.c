@@ -158,6 +158,7 @@ static void windows_then_the_total(void **state)
 	assert_string_equal(w->streams[0]->name, "a");
 	assert_int_equal(w->streams[0]->sent, w->sent);
 	assert_int_equal(w->streams[0]->lost, w->sent);
+	assert_int_equal(w->streams[0]->no_room, w->no_room);
 	assert_true(w->tsc_hz > 100000000);
 	corelane__v1__generator_window__free_unpacked(w, NULL);
 	assert_int_equal(wait_frame()->h.flags & TTRPC_REMOTE_CLOSED, TTRPC_REMOTE_CLOSED);
@@ -222,14 +223,15 @@ static void profiles_refused(void **state)
 {
 	ask_configure(64, 17);
 	assert_refused(wait_frame(), "port.memif.queues '17': is out of range; valid: 1 to 16");
-	ask_configure(9729, 1);
-	assert_refused(wait_frame(), "stream.sizes '9729': is out of range; valid: 58 to 9728");
+	ask_configure(65025, 1);
+	assert_refused(wait_frame(), "stream.sizes '65025': is out of range; valid: 58 to 65024");
 }
 
 static void trials_refused(void **state)
 {
 	Corelane__V1__GeneratorTrial t = a_trial(0);
 	int32_t threads[17] = {0};
+	char *unknown = (char *)"none";
 	unsigned i;
 
 	ask("Run", &t.base, TTRPC_REMOTE_CLOSED);
@@ -254,6 +256,11 @@ static void trials_refused(void **state)
 	t.n_real_time = 17;
 	ask("Run", &t.base, TTRPC_REMOTE_CLOSED);
 	assert_refused(wait_frame(), "real_time '17': there are too many; valid: up to 16");
+	t = a_trial(10);
+	t.streams = &unknown;
+	t.n_streams = 1;
+	ask("Run", &t.base, TTRPC_REMOTE_CLOSED);
+	assert_refused(wait_frame(), "streams 'none': there is no such stream");
 	router_drop(0);
 	for (i = 0; i < 10; i++)
 		router_pump(1);

@@ -89,6 +89,7 @@ static void put_streams(struct api_call *call, const struct trial *t, Corelane__
 		out->streams[i]->sent = s->count.sent;
 		out->streams[i]->received = s->count.received;
 		out->streams[i]->lost = gen_answer_lost(&s->count);
+		out->streams[i]->no_room = s->count.no_room;
 	}
 }
 

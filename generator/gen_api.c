@@ -102,6 +102,30 @@ static const struct gen_port *gen_api_find_port(const char *name)
 	return NULL;
 }
 
+static bool sends(const Corelane__V1__GeneratorTrial *in, const struct stream *s)
+{
+	size_t i;
+
+	for (i = 0; i < in->n_streams && strcmp(in->streams[i], s->name) != 0; i++)
+		;
+	return in->n_streams == 0 || i < in->n_streams;
+}
+
+static int check_streams(const Corelane__V1__GeneratorTrial *in, struct error *err)
+{
+	unsigned k;
+	size_t i;
+
+	for (i = 0; i < in->n_streams; i++) {
+		for (k = 0; k < profile.n_streams && strcmp(in->streams[i], profile.streams[k].name) != 0; k++)
+			;
+		if (k == profile.n_streams)
+			return error_set(err, ENOENT, "streams", in->streams[i], "the name of a stream",
+					 "there is no such stream");
+	}
+	return 0;
+}
+
 static int check_plan(const Corelane__V1__GeneratorTrial *in, struct error *err)
 {
 	unsigned i;
@@ -116,7 +140,7 @@ static int check_plan(const Corelane__V1__GeneratorTrial *in, struct error *err)
 	for (i = 0; i < profile.n_ports; i++)
 		if (!profile.ports[i]->ops->up(profile.ports[i]))
 			return error_set(err, ENOTCONN, "port", profile.ports[i]->cfg.name, NULL, "is not up");
-	return 0;
+	return check_streams(in, err);
 }
 
 static struct trial_plan plan_of(const Corelane__V1__GeneratorTrial *in)
@@ -146,6 +170,7 @@ static struct trial_plan plan_of(const Corelane__V1__GeneratorTrial *in)
 static int gen_api_begin(const Corelane__V1__GeneratorTrial *in, struct error *err)
 {
 	static uint8_t number;
+	unsigned i;
 	int ret;
 
 	if (current != NULL)
@@ -159,6 +184,8 @@ static int gen_api_begin(const Corelane__V1__GeneratorTrial *in, struct error *e
 	memset(current, 0, sizeof(*current));
 	number = (uint8_t)(number == PROBE_TRIALS - 1 ? 1 : number + 1);
 	current->plan = plan_of(in);
+	for (i = 0; i < profile.n_streams; i++)
+		profile.streams[i].silent = !sends(in, &profile.streams[i]);
 	if (trial_init(current, number) < 0) {
 		free_trial();
 		return -ENOMEM;

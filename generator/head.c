@@ -98,11 +98,20 @@ static int parse_inner(struct layout *l, const uint8_t *header, size_t n, uint32
 	return 0;
 }
 
+int layout_fixed(struct layout *l, size_t n, uint32_t entropy, struct error *err)
+{
+	if (entropy != 0)
+		return head_refuse(err, "stream.entropy_offset", entropy, "0 with stream.fixed", "varies the header");
+	*l = (struct layout){.size = (uint16_t)n, .fixed = true};
+	l->source = (uint16_t)(n + 2); // a checksum 2 bytes before it, and addresses and ports from it on
+	l->destination = (uint16_t)(l->source + 4);
+	return 0;
+}
+
 int layout_parse(struct layout *l, const uint8_t *header, size_t n, uint32_t inner, uint32_t entropy, struct error *err)
 {
-	int ret;
+	int ret = parse_inner(l, header, n, inner, err);
 
-	ret = parse_inner(l, header, n, inner, err);
 	if (ret < 0)
 		return ret;
 	find_outer(l, header, n);

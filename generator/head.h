@@ -38,6 +38,7 @@ struct layout {
 	uint16_t outer_udp;
 	uint16_t outer_sum; // checksum of the outer UDP header
 	bool ipv6, outer_ipv6;
+	bool fixed; // the header has no fields of a flow; they are written to where the probe overwrites them
 };
 
 struct head {
@@ -46,6 +47,8 @@ struct head {
 	uint16_t ip_sum, udp_sum, outer_sum; // sums without the fields of the flow and the probe
 } __rte_cache_aligned;
 
+// A header of any protocol, in which no flow is written.
+int layout_fixed(struct layout *l, size_t n, uint32_t entropy, struct error *err);
 int layout_parse(struct layout *l, const uint8_t *header, size_t n, uint32_t inner, uint32_t entropy,
 		 struct error *err);
 // The caller has checked that lengths and ip4 (offsets of IPv4 headers that get a checksum) are within the header.

@@ -58,10 +58,12 @@ static int get_plan(const Corelane__V1__GeneratorFlows *in, const uint8_t *heade
 {
 	int ret;
 
-	p->source = profile_flows_read32(header + l->source);
-	p->destination = profile_flows_read32(header + l->destination);
-	p->source_port = profile_flows_read16(header + l->destination + 4);
-	p->destination_port = profile_flows_read16(header + l->destination + 6);
+	if (!l->fixed) {
+		p->source = profile_flows_read32(header + l->source);
+		p->destination = profile_flows_read32(header + l->destination);
+		p->source_port = profile_flows_read16(header + l->destination + 4);
+		p->destination_port = profile_flows_read16(header + l->destination + 6);
+	}
 	p->source_ports = in->source_ports ? in->source_ports : 1;
 	p->destination_ports = in->destination_ports ? in->destination_ports : 1;
 	p->sources = in->source_addresses ? in->source_addresses : 1;
@@ -79,6 +81,8 @@ static int check_count(const struct stream *s, uint64_t count, struct error *err
 	uint64_t most = flow_plan_size(&s->plan);
 	char valid[64];
 
+	if (s->layout.fixed && count > 1)
+		return refuse_number(err, "stream.flows.count", count, "1 with stream.fixed", "are too many flows");
 	if (count <= most)
 		return 0;
 	snprintf(valid, sizeof(valid), "up to %lu, or more ports or addresses", (unsigned long)most);

@@ -145,7 +145,10 @@ int profile_stream(const Corelane__V1__GeneratorStream *in, struct stream *s, st
 	int ret = get_names(in, s, ports, n_ports, err);
 
 	s->weight = in->weight ? in->weight : LIMIT_GENERATOR_STREAM_WEIGHT_DEFAULT;
-	if (ret == 0)
+	s->untimed = in->untimed;
+	if (ret == 0 && in->fixed)
+		ret = layout_fixed(&s->layout, in->header.len, in->entropy_offset, err);
+	else if (ret == 0)
 		ret = layout_parse(&s->layout, in->header.data, in->header.len, in->inner_offset, in->entropy_offset,
 				   err);
 	if (ret == 0)

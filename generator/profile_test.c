@@ -130,6 +130,19 @@ static void headers_refused(void **state)
 	assert_refused("stream.entropy_offset", "34", 1);
 }
 
+static void fixed_headers_refused(void **state)
+{
+	struct test_header vxlan = header_in_vxlan(false, 0);
+
+	good(&vxlan);
+	s->fixed = true;
+	assert_refused("stream.entropy_offset", "34", 1);
+	good_plain();
+	s->fixed = true;
+	s->flows->count = 2;
+	assert_refused("stream.flows.count", "2", 1);
+}
+
 static void offsets_refused(void **state)
 {
 	struct test_header vxlan = header_in_vxlan(false, 0);
@@ -169,8 +182,8 @@ static void sizes_refused(void **state)
 	s->sizes[0] = 57; // 42 of headers, 16 of probe
 	assert_refused("stream.sizes", "57", 1);
 	good_plain();
-	s->sizes[0] = 9729;
-	assert_refused("stream.sizes", "9729", 1);
+	s->sizes[0] = 65025;
+	assert_refused("stream.sizes", "65025", 1);
 }
 
 static void flows_refused(void **state)
@@ -245,11 +258,11 @@ static int setup(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(counts_of_things),     cmocka_unit_test(ports_refused),
-		cmocka_unit_test(ports_of_streams),     cmocka_unit_test(headers_refused),
-		cmocka_unit_test(offsets_refused),      cmocka_unit_test(sizes_refused),
-		cmocka_unit_test(flows_refused),        cmocka_unit_test(too_many_flows_in_all),
-		cmocka_unit_test(expectations_refused),
+		cmocka_unit_test(counts_of_things),      cmocka_unit_test(ports_refused),
+		cmocka_unit_test(ports_of_streams),      cmocka_unit_test(headers_refused),
+		cmocka_unit_test(fixed_headers_refused), cmocka_unit_test(offsets_refused),
+		cmocka_unit_test(sizes_refused),         cmocka_unit_test(flows_refused),
+		cmocka_unit_test(too_many_flows_in_all), cmocka_unit_test(expectations_refused),
 	};
 
 	return cmocka_run_group_tests(tests, setup, NULL);

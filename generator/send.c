@@ -27,6 +27,11 @@ struct send_state {
 	unsigned *lists;
 };
 
+static uint32_t weight_of(const struct stream *s)
+{
+	return s->silent ? 0 : s->weight;
+}
+
 static double mean_size(const struct stream *s)
 {
 	double sum = 0;
@@ -44,19 +49,19 @@ static void send_share_out(struct trial *t, struct send_state *d)
 	unsigned i;
 
 	for (i = 0; i < t->n_streams; i++)
-		weight += t->streams[i].weight;
+		weight += weight_of(&t->streams[i]);
 	weight_left = weight;
 	for (i = 0; i < t->n_streams; i++) {
 		const struct stream *s = &t->streams[i];
 
 		if (t->plan.packets > 0) { // the rest by the remaining weights: rounding loses no frame
-			limit = (uint64_t)((unsigned __int128)left * s->weight / weight_left);
+			limit = (uint64_t)((unsigned __int128)left * weight_of(s) / RTE_MAX(weight_left, UINT64_C(1)));
 			left -= limit;
-			weight_left -= s->weight;
+			weight_left -= weight_of(s);
 		}
 		d->ends[i] = pace_of(s->new_per_second, hz, 1, 0, UINT64_MAX);
 		d->renews |= s->new_per_second > 0;
-		d->paces[i] = pace_of(t->plan.packets_per_second * s->weight / (double)weight, hz, t->plan.burst,
+		d->paces[i] = pace_of(t->plan.packets_per_second * weight_of(s) / (double)weight, hz, t->plan.burst,
 				      mean_size(s), limit);
 	}
 }
@@ -70,7 +75,7 @@ static void sort_by_port(struct trial *t, struct send_state *d)
 
 		*sp = (struct send_port){.mine = next};
 		for (i = 0; i < t->n_streams; i++)
-			if (t->streams[i].tx == t->ports[p])
+			if (t->streams[i].tx == t->ports[p] && !t->streams[i].silent)
 				sp->mine[sp->n++] = i;
 		next += sp->n;
 		if (sp->n > 0)

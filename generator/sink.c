@@ -75,7 +75,7 @@ void sink_count(struct sink *k, struct stream *s, const struct frame *f, struct 
 		return;
 	s->count.received++;
 	s->count.received_bytes += f->length;
-	if (k->timing)
+	if (k->timing && !s->untimed)
 		count_latency(k, probe_time(p), stamp, 1);
 }
 
@@ -163,7 +163,9 @@ static __rte_always_inline void generator_sink_take(struct sink *k, const struct
 			continue;
 		tally.received++;
 		tally.bytes += frames[i].length;
-		if (latency && probe_time(p) != moment.time) {
+		if (!latency || unlikely(s->untimed))
+			continue;
+		if (probe_time(p) != moment.time) {
 			moment_end(k, &moment, stamp);
 			moment = (struct moment){.time = probe_time(p)};
 		}

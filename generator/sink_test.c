@@ -114,6 +114,16 @@ static void all_in_order(void **state)
 	assert_int_equal(sink.histogram.bars[20], COUNT - 81);
 }
 
+static void untimed_streams(void **state)
+{
+	prepare(64, VERIFY_ALL);
+	streams[0].untimed = true;
+	sink_take(&sink, &b, frames, COUNT, SENT + 10);
+	assert_all_but(0);
+	assert_no_other(&nothing);
+	assert_int_equal(sink.histogram.bars[10], 0);
+}
+
 static void a_few_lost(void **state)
 {
 	prepare(64, VERIFY_SAMPLE);
@@ -346,6 +356,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(all_in_order),
+		cmocka_unit_test(untimed_streams),
 		cmocka_unit_test(a_few_lost),
 		cmocka_unit_test(doubles_of_all_ages),
 		cmocka_unit_test(late_frames_are_reordered),

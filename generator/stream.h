@@ -45,6 +45,7 @@ struct stream {
 	struct flow *flows;
 	struct flow_plan plan;
 	double new_per_second;
+	bool untimed; // latencies are not measured
 	struct expected *expected;
 	struct flow_seen *seen;
 	// gen-poll: rw.
@@ -52,6 +53,7 @@ struct stream {
 	uint32_t sequence;    // next sequence number of the flows from `at` on; the other flows are one ahead
 	uint32_t oldest;      // flow that ends next
 	uint64_t next_number; // number of the flow that replaces it
+	bool silent;          // sends nothing in this trial. Control thread: w
 	uint64_t renewed;     // flows replaced in this trial
 	uint64_t behind;      // frames up to this one became due while gen-poll did not run
 	struct stream_count count;

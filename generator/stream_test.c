@@ -176,6 +176,32 @@ static void tunnels_with_an_outer_checksum(void **state)
 	}
 }
 
+static void fixed_headers(void **state)
+{
+	struct test_header h = {.n = 42};
+	Corelane__V1__GeneratorStream *m;
+	struct frame frames[PORT_FRAMES];
+	struct stream s;
+	unsigned i;
+
+	for (i = 0; i < h.n; i++)
+		h.bytes[i] = (uint8_t)(i + 1);
+	m = message_stream(&h, 60);
+	m->fixed = true;
+	if (make(&s, m) < 0)
+		fail_msg("%s", err.message);
+	build(&s, frames, PORT_BURST);
+	for (i = 0; i < PORT_BURST; i++) {
+		struct probe p = probe_read(frames[i].data + h.n);
+
+		assert_memory_equal(frames[i].data, h.bytes, h.n);
+		assert_int_equal(frames[i].length, 60);
+		assert_true(probe_intact(p));
+		assert_int_equal(probe_sequence(p), 1 + i);
+	}
+	stream_free(&s);
+}
+
 static void sizes_in_turn(void **state)
 {
 	static const uint32_t imix[] = {64, 64, 64, 64, 64, 64, 64, 570, 570, 570, 570, 1518};
@@ -306,10 +332,15 @@ static int setup(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(plain_packets),         cmocka_unit_test(tcp),
-		cmocka_unit_test(packets_in_tunnels),    cmocka_unit_test(tunnels_with_an_outer_checksum),
-		cmocka_unit_test(sizes_in_turn),         cmocka_unit_test(frames_that_were_not_sent),
-		cmocka_unit_test(sequence_numbers_wrap), cmocka_unit_test(flows_keep_to_their_queue),
+		cmocka_unit_test(plain_packets),
+		cmocka_unit_test(tcp),
+		cmocka_unit_test(packets_in_tunnels),
+		cmocka_unit_test(tunnels_with_an_outer_checksum),
+		cmocka_unit_test(fixed_headers),
+		cmocka_unit_test(sizes_in_turn),
+		cmocka_unit_test(frames_that_were_not_sent),
+		cmocka_unit_test(sequence_numbers_wrap),
+		cmocka_unit_test(flows_keep_to_their_queue),
 	};
 
 	return cmocka_run_group_tests(tests, setup, NULL);

@@ -135,6 +135,28 @@ static void a_port_is_not_read(void **state)
 	assert_int_equal(total(router_run(&plan, across))->received, 100);
 }
 
+// The streams that send share the packets by their weights.
+static void silent_streams(void **state)
+{
+	struct trial_plan plan = router_plan(100);
+	Corelane__V1__GeneratorStream *both[] = {stream(false, 64, 10), back(stream(false, 64, 10))};
+	const struct trial *t;
+	unsigned i;
+
+	seen = 0;
+	wrong = NULL;
+	router_connect(2, 2, both);
+	for (i = 0; i < 4; i++) { // each of them, with and without a rate
+		profile.streams[i % 2].silent = true;
+		profile.streams[1 - i % 2].silent = false;
+		plan.packets_per_second = i < 2 ? 0 : 20000;
+		t = router_run(&plan, across);
+		assert_clean(t);
+		assert_int_equal(t->streams[i % 2].count.sent, 0);
+		assert_int_equal(total(t)->due, 100); // others may have made it late
+	}
+}
+
 static void sizes_in_turn_both_ways(void **state)
 {
 	struct trial_plan plan = router_plan(PACKETS);
@@ -376,7 +398,7 @@ int main(void)
 		TEST(a_port_is_not_read),     TEST(sizes_in_turn_both_ways), TEST(the_rate_is_kept),
 		TEST(bursts_have_gaps),       TEST(a_full_ring_is_told),     TEST(stragglers_are_stale),
 		TEST(flows_come_and_go),      TEST(server_and_client),       TEST(a_peer_that_goes),
-		TEST(ports_that_stay),
+		TEST(ports_that_stay),        TEST(silent_streams),
 	};
 
 	return cmocka_run_group_tests(tests, router_setup, router_teardown);

@@ -143,7 +143,7 @@ static const struct field_limits generator_stream_fields[] = {
 	{.field = 3, .flags = LIMIT_REQUIRED, .min = 42ull, .max = 240ull},
 	{.field = 5, .items = 16ull},
 	{.field = 6, .items = 4ull},
-	{.field = 8, .flags = LIMIT_REQUIRED, .min = 58ull, .max = 9728ull, .items = 64ull},
+	{.field = 8, .flags = LIMIT_REQUIRED, .min = 58ull, .max = 65024ull, .items = 64ull},
 	{.field = 9, .of = &generator_flows_limits},
 	{.field = 10, .min = 1ull, .max = 1000000ull},
 	{.field = 11, .max = 240ull},

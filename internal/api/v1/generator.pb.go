@@ -425,7 +425,7 @@ type GeneratorStream struct {
 	// First bytes of each frame, up to and including the innermost UDP or TCP header. A UDP checksum of 0 stays 0,
 	// another value is replaced by the right one; a TCP checksum is not changed.
 	Header      []byte             `protobuf:"bytes,4,opt,name=header,proto3" json:"header,omitempty"`
-	InnerOffset uint32             `protobuf:"varint,5,opt,name=inner_offset,json=innerOffset,proto3" json:"inner_offset,omitempty"`     // offset of the innermost IP header, which the flows vary
+	InnerOffset uint32             `protobuf:"varint,5,opt,name=inner_offset,json=innerOffset,proto3" json:"inner_offset,omitempty"`     // offset of the innermost IP header, which the flows vary; not with `fixed`
 	Lengths     []*GeneratorLength `protobuf:"bytes,6,rep,name=lengths,proto3" json:"lengths,omitempty"`                                 // all length fields, also of the innermost headers
 	Ip4Offsets  []uint32           `protobuf:"varint,7,rep,packed,name=ip4_offsets,json=ip4Offsets,proto3" json:"ip4_offsets,omitempty"` // offsets of IPv4 headers whose checksum has to be set
 	// offset of an outer UDP source port that is derived from the flow, 49152..65535; 0 = none
@@ -436,8 +436,11 @@ type GeneratorStream struct {
 	Weight uint32          `protobuf:"varint,11,opt,name=weight,proto3" json:"weight,omitempty"` // share of the rate
 	// The bytes up to the probe that the sink expects, and the bits of them that it compares. Empty: not compared, and
 	// the probe is expected at the offset where it was sent.
-	Expected      []byte `protobuf:"bytes,12,opt,name=expected,proto3" json:"expected,omitempty"`
-	ExpectedMask  []byte `protobuf:"bytes,13,opt,name=expected_mask,json=expectedMask,proto3" json:"expected_mask,omitempty"`
+	Expected     []byte `protobuf:"bytes,12,opt,name=expected,proto3" json:"expected,omitempty"`
+	ExpectedMask []byte `protobuf:"bytes,13,opt,name=expected_mask,json=expectedMask,proto3" json:"expected_mask,omitempty"`
+	// All frames have the same header, of any protocol. There is only one flow.
+	Fixed         bool `protobuf:"varint,14,opt,name=fixed,proto3" json:"fixed,omitempty"`
+	Untimed       bool `protobuf:"varint,15,opt,name=untimed,proto3" json:"untimed,omitempty"` // its frames are not in the histogram of latencies
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -563,6 +566,20 @@ func (x *GeneratorStream) GetExpectedMask() []byte {
 	return nil
 }
 
+func (x *GeneratorStream) GetFixed() bool {
+	if x != nil {
+		return x.Fixed
+	}
+	return false
+}
+
+func (x *GeneratorStream) GetUntimed() bool {
+	if x != nil {
+		return x.Untimed
+	}
+	return false
+}
+
 type GeneratorProfile struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Ports         []*GeneratorPort       `protobuf:"bytes,1,rep,name=ports,proto3" json:"ports,omitempty"`
@@ -638,8 +655,9 @@ type GeneratorTrial struct {
 	// Sleep after a poll that moved few frames: other work then gets the rest of this CPU, even beside real-time
 	// priority. Rings must hold the frames that arrive meanwhile. The generator counts as away only when a sleep takes
 	// 100 us longer.
-	RestUs        uint32 `protobuf:"varint,12,opt,name=rest_us,json=restUs,proto3" json:"rest_us,omitempty"`
-	UnreadPort    string `protobuf:"bytes,13,opt,name=unread_port,json=unreadPort,proto3" json:"unread_port,omitempty"` // port that is not received from, like a guest that does not read; empty = none
+	RestUs        uint32   `protobuf:"varint,12,opt,name=rest_us,json=restUs,proto3" json:"rest_us,omitempty"`
+	UnreadPort    string   `protobuf:"bytes,13,opt,name=unread_port,json=unreadPort,proto3" json:"unread_port,omitempty"` // port that is not received from, like a guest that does not read; empty = none
+	Streams       []string `protobuf:"bytes,14,rep,name=streams,proto3" json:"streams,omitempty"`                         // names of the streams that send; none = all. The weights of these share the rate
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -763,6 +781,13 @@ func (x *GeneratorTrial) GetUnreadPort() string {
 		return x.UnreadPort
 	}
 	return ""
+}
+
+func (x *GeneratorTrial) GetStreams() []string {
+	if x != nil {
+		return x.Streams
+	}
+	return nil
 }
 
 // Counters of one window. The last message, with `total`, is about the whole trial, including late frames.
@@ -1061,6 +1086,7 @@ type GeneratorStreamCount struct {
 	Sent          uint64                 `protobuf:"varint,2,opt,name=sent,proto3" json:"sent,omitempty"`
 	Received      uint64                 `protobuf:"varint,3,opt,name=received,proto3" json:"received,omitempty"`
 	Lost          uint64                 `protobuf:"varint,4,opt,name=lost,proto3" json:"lost,omitempty"`
+	NoRoom        uint64                 `protobuf:"varint,5,opt,name=no_room,json=noRoom,proto3" json:"no_room,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1119,6 +1145,13 @@ func (x *GeneratorStreamCount) GetReceived() uint64 {
 func (x *GeneratorStreamCount) GetLost() uint64 {
 	if x != nil {
 		return x.Lost
+	}
+	return 0
+}
+
+func (x *GeneratorStreamCount) GetNoRoom() uint64 {
+	if x != nil {
+		return x.NoRoom
 	}
 	return 0
 }
@@ -1208,7 +1241,7 @@ const file_generator_proto_rawDesc = "" +
 	"\fdestinations\x18\a \x03(\aR\fdestinations\x12\x18\n" +
 	"\ashuffle\x18\b \x01(\bR\ashuffle\x120\n" +
 	"\x0enew_per_second\x18\t \x01(\x01B\n" +
-	"\xc2\xf3\x18\x06\x10\x80\x94\xeb\xdc\x03R\fnewPerSecond\"\x83\x04\n" +
+	"\xc2\xf3\x18\x06\x10\x80\x94\xeb\xdc\x03R\fnewPerSecond\"\xb4\x04\n" +
 	"\x0fGeneratorStream\x12\x1a\n" +
 	"\x04name\x18\x01 \x01(\tB\x06\xc2\xf3\x18\x02\x10?R\x04name\x12\x17\n" +
 	"\atx_port\x18\x02 \x01(\tR\x06txPort\x12\x17\n" +
@@ -1218,18 +1251,19 @@ const file_generator_proto_rawDesc = "" +
 	"\alengths\x18\x06 \x03(\v2\x1c.corelane.v1.GeneratorLengthB\a\xc2\xf3\x18\x03\x80\x01\x10R\alengths\x12(\n" +
 	"\vip4_offsets\x18\a \x03(\rB\a\xc2\xf3\x18\x03\x80\x01\x04R\n" +
 	"ip4Offsets\x12%\n" +
-	"\x0eentropy_offset\x18\b \x01(\rR\rentropyOffset\x12$\n" +
-	"\x05sizes\x18\t \x03(\rB\x0e\xc2\xf3\x18\n" +
-	"\b:\x10\x80Lh\x01\x80\x01@R\x05sizes\x121\n" +
+	"\x0eentropy_offset\x18\b \x01(\rR\rentropyOffset\x12%\n" +
+	"\x05sizes\x18\t \x03(\rB\x0f\xc2\xf3\x18\v\b:\x10\x80\xfc\x03h\x01\x80\x01@R\x05sizes\x121\n" +
 	"\x05flows\x18\n" +
 	" \x01(\v2\x1b.corelane.v1.GeneratorFlowsR\x05flows\x12%\n" +
 	"\x06weight\x18\v \x01(\rB\r\xc2\xf3\x18\t\b\x01\x10\xc0\x84=2\x01\x01R\x06weight\x12#\n" +
 	"\bexpected\x18\f \x01(\fB\a\xc2\xf3\x18\x03\x10\xf0\x01R\bexpected\x12#\n" +
-	"\rexpected_mask\x18\r \x01(\fR\fexpectedMask\"\x93\x01\n" +
+	"\rexpected_mask\x18\r \x01(\fR\fexpectedMask\x12\x14\n" +
+	"\x05fixed\x18\x0e \x01(\bR\x05fixed\x12\x18\n" +
+	"\auntimed\x18\x0f \x01(\bR\auntimed\"\x93\x01\n" +
 	"\x10GeneratorProfile\x12;\n" +
 	"\x05ports\x18\x01 \x03(\v2\x1a.corelane.v1.GeneratorPortB\t\xc2\xf3\x18\x05h\x01\x80\x01@R\x05ports\x12B\n" +
 	"\astreams\x18\x02 \x03(\v2\x1c.corelane.v1.GeneratorStreamB\n" +
-	"\xc2\xf3\x18\x06h\x01\x80\x01\x80 R\astreams\"\xdf\x03\n" +
+	"\xc2\xf3\x18\x06h\x01\x80\x01\x80 R\astreams\"\xf9\x03\n" +
 	"\x0eGeneratorTrial\x12\x1f\n" +
 	"\vduration_ms\x18\x01 \x01(\rR\n" +
 	"durationMs\x12\x18\n" +
@@ -1248,7 +1282,8 @@ const file_generator_proto_rawDesc = "" +
 	"\treal_time\x18\v \x03(\x05B\a\xc2\xf3\x18\x03\x80\x01\x10R\brealTime\x12 \n" +
 	"\arest_us\x18\f \x01(\rB\a\xc2\xf3\x18\x03\x10\xe8\aR\x06restUs\x12\x1f\n" +
 	"\vunread_port\x18\r \x01(\tR\n" +
-	"unreadPort\"\xbf\a\n" +
+	"unreadPort\x12\x18\n" +
+	"\astreams\x18\x0e \x03(\tR\astreams\"\xbf\a\n" +
 	"\x0fGeneratorWindow\x12#\n" +
 	"\rstart_seconds\x18\x01 \x01(\x01R\fstartSeconds\x12\x18\n" +
 	"\aseconds\x18\x02 \x01(\x01R\aseconds\x12\x10\n" +
@@ -1286,12 +1321,13 @@ const file_generator_proto_rawDesc = "" +
 	"\x05turns\x18\x1d \x01(\x04R\x05turns\x12\x1f\n" +
 	"\vturn_cycles\x18\x1e \x01(\x04R\n" +
 	"turnCycles\x12\x1b\n" +
-	"\treal_time\x18\x1f \x01(\rR\brealTime\"n\n" +
+	"\treal_time\x18\x1f \x01(\rR\brealTime\"\x87\x01\n" +
 	"\x14GeneratorStreamCount\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04sent\x18\x02 \x01(\x04R\x04sent\x12\x1a\n" +
 	"\breceived\x18\x03 \x01(\x04R\breceived\x12\x12\n" +
-	"\x04lost\x18\x04 \x01(\x04R\x04lost\"A\n" +
+	"\x04lost\x18\x04 \x01(\x04R\x04lost\x12\x17\n" +
+	"\ano_room\x18\x05 \x01(\x04R\x06noRoom\"A\n" +
 	"\x10GeneratorLatency\x12\x15\n" +
 	"\x06low_ns\x18\x01 \x01(\x04R\x05lowNs\x12\x16\n" +
 	"\x06frames\x18\x02 \x01(\x04R\x06frames*c\n" +
