@@ -85,8 +85,15 @@ func addTenant(s *state.State, b *scenario.Setup, tenant int) {
 
 func corelanePort(b *scenario.Setup, p *scenario.Port) *apiv1.Port {
 	port := &apiv1.Port{Name: p.Name, Role: apiv1.PortRole_PORT_ROLE_TENANT, Mac: p.MAC.String(), Mtu: uint32(p.MTU),
-		Queues: uint32(p.Queues),
-		Device: &apiv1.Port_Memif{Memif: &apiv1.MemifDevice{Socket: p.Socket, RingSize: uint32(p.RingSize)}}}
+		Queues: uint32(p.Queues)}
+	switch p.Device {
+	case scenario.Vhost:
+		port.Device = &apiv1.Port_Vhost{Vhost: &apiv1.VhostDevice{Socket: p.Socket}}
+	case scenario.Tap:
+		port.Device = &apiv1.Port_Tap{Tap: &apiv1.TapDevice{Ifname: p.Interface()}}
+	default:
+		port.Device = &apiv1.Port_Memif{Memif: &apiv1.MemifDevice{Socket: p.Socket, RingSize: uint32(p.RingSize)}}
+	}
 	switch {
 	case p.Wire:
 		port.Role, port.Addresses = apiv1.PortRole_PORT_ROLE_FABRIC, []string{p.Address.String()}

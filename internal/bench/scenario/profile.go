@@ -18,10 +18,8 @@ func (b *Setup) Unchanged() (*apiv1.GeneratorProfile, error) { return b.profile(
 
 func (b *Setup) profile(unchanged bool) (*apiv1.GeneratorProfile, error) {
 	p := &apiv1.GeneratorProfile{}
-	for _, port := range b.Ports {
-		p.Ports = append(p.Ports, &apiv1.GeneratorPort{Name: port.Name, Device: &apiv1.GeneratorPort_Memif{
-			Memif: &apiv1.GeneratorMemif{Socket: port.Socket, RingSize: uint32(port.RingSize),
-				Queues: uint32(port.Queues)}}})
+	for i := range b.Ports {
+		p.Ports = append(p.Ports, b.Ports[i].generatorPort())
 	}
 	for tenant := range b.Tenants {
 		source, sink := b.sides(tenant)

@@ -7,6 +7,9 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"os"
+
+	apiv1 "github.com/corelane/corelane/internal/api/v1"
 )
 
 // Overlay of the packets on the wire.
@@ -88,6 +91,13 @@ type Setup struct {
 	Hosts   []Host   // bridged: where the MAC addresses are
 }
 
+// Kinds of a port's device.
+const (
+	Memif = "memif"
+	Vhost = "vhost"
+	Tap   = "tap" // the kernel's interface has the name of Port.Interface()
+)
+
 // Port of the router, with the generator on its other side.
 type Port struct {
 	Name    string // "tenant0", "tenant1", "wire"
@@ -98,10 +108,31 @@ type Port struct {
 	// the router's: gateway of the tenant, or its end of the tunnels; its network is on the link
 	Address  netip.Prefix
 	Peer     netip.Addr // the generator's: next hop, and source of what a tenant's port sends
-	Socket   string     // memif: path; the router is the server, the generator is the client, id 0
+	Device   string     // kind: Memif, Vhost or Tap; empty: memif
+	Socket   string     // path; the router is the server, the generator is the client (memif: id 0)
 	RingSize int        // slots of a memif ring, and descriptors of any other queue
 	Queues   int        // in each direction; by default one per worker
 	MTU      int
+}
+
+// Interface is the kernel's name of a tap. Two runs at the same time do not have the same.
+func (p *Port) Interface() string { return fmt.Sprintf("bench%d", os.Getpid()) }
+
+// generatorPort is the generator's end of a port.
+func (p *Port) generatorPort() *apiv1.GeneratorPort {
+	g := &apiv1.GeneratorPort{Name: p.Name}
+	switch p.Device {
+	case Vhost:
+		g.Device = &apiv1.GeneratorPort_Devargs{Devargs: fmt.Sprintf("net_virtio_user0,path=%s,queue_size=%d", p.Socket,
+			p.RingSize)}
+	case Tap:
+		g.Device = &apiv1.GeneratorPort_Devargs{Devargs: "net_af_packet0,blocksz=65536,framesz=16384,framecnt=512,iface=" +
+			p.Interface()}
+	default:
+		g.Device = &apiv1.GeneratorPort_Memif{Memif: &apiv1.GeneratorMemif{Socket: p.Socket,
+			RingSize: uint32(p.RingSize), Queues: uint32(p.Queues)}}
+	}
+	return g
 }
 
 // Route of a tenant.
