@@ -20,7 +20,7 @@ import (
 func newBenchCmd(a *app) *cobra.Command {
 	return noun("bench", "Measure how fast routers are on this machine",
 		newBenchList(a), newBenchRun(a), newBenchPeers(a), newBenchCompare(a), newBenchReport(a), newBenchFlowTable(a),
-		newBenchFlood(a), newBenchWorkers(a), newBenchHostPath(a), newBenchExplain(a))
+		newBenchNeighbor(a), newBenchWorkers(a), newBenchHostPath(a), newBenchExplain(a))
 }
 
 // scenarioNames completes the names of scenarios.

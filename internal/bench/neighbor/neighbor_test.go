@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+package neighbor
+
+import (
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gopacket/gopacket"
+	"github.com/gopacket/gopacket/layers"
+
+	apiv1 "github.com/corelane/corelane/internal/api/v1"
+	"github.com/corelane/corelane/internal/bench/scenario"
+	"github.com/corelane/corelane/internal/input"
+)
+
+// streamOf builds the streams of a row.
+func streamOf(t *testing.T, r row) (*bed, *apiv1.GeneratorStream) {
+	t.Helper()
+	o := Default()
+	sc, err := o.scenario()
+	if err != nil {
+		t.Fatal(err)
+	}
+	setup, err := scenario.Build(sc, "/", ringSize)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &bed{options: &o}
+	if err := b.attack(setup, r); err != nil {
+		t.Fatal(err)
+	}
+	return b, b.profile.Streams[0]
+}
+
+func TestStreams(t *testing.T) {
+	o := Default()
+	for _, r := range o.rows() {
+		b, s := streamOf(t, r)
+		last := b.profile.Streams[1]
+		if s.TxPort != attackPort || !s.Untimed || last.Name != victim || last.Untimed {
+			t.Errorf("%s, %s: %v beside %v", r.attack.Name, r.port, s, last)
+		}
+		for _, size := range s.Sizes {
+			if int(size) < len(s.Header)+probeSize || len(s.Expected) != len(s.ExpectedMask) {
+				t.Errorf("%s, %s: frames of %d bytes with a header of %d", r.attack.Name, r.port, size, len(s.Header))
+			}
+		}
+		p := gopacket.NewPacket(append(s.Header, make([]byte, probeSize)...), layers.LayerTypeEthernet,
+			gopacket.Default)
+		if want := layersOf[r.attack.Name]; !strings.HasPrefix(p.String(), "PACKET") || describe(p) != want {
+			t.Errorf("%s: %s, want %s", r.attack.Name, describe(p), want)
+		}
+	}
+}
+
+// layersOf are the layers of the frames of each attack.
+var layersOf = map[string]string{
+	"frames-64": "IPv4 UDP", "frames-9000": "IPv4 UDP", "frames-64k": "IPv4 UDP", "new-flows": "IPv4 UDP",
+	"syn": "IPv4 TCP SYN", "fragments": "IPv4 offset 100", "ttl": "IPv4 TTL 1 UDP", "icmp-errors": "IPv4 ICMPv4",
+	"gratuitous-arp": "ARP", "nd": "IPv6 ICMPv6 NA", "unresolved": "IPv4 UDP", "dead-host": "IPv4 UDP",
+	"broadcasts": "to all IPv4 UDP",
+}
+
+func describe(p gopacket.Packet) string {
+	var words []string
+	add := func(is bool, word string) {
+		if is {
+			words = append(words, word)
+		}
+	}
+	ip, isIP := p.Layer(layers.LayerTypeIPv4).(*layers.IPv4)
+	tcp, isTCP := p.Layer(layers.LayerTypeTCP).(*layers.TCP)
+	ethernet := p.LinkLayer().(*layers.Ethernet)
+	add(isIP && ethernet.DstMAC.String() == broadcast.String(), "to all")
+	add(isIP, "IPv4")
+	add(isIP && ip.FragOffset == 100, "offset 100")
+	add(isIP && ip.TTL == 1, "TTL 1")
+	add(p.Layer(layers.LayerTypeUDP) != nil, "UDP")
+	add(isTCP, "TCP")
+	add(isTCP && tcp.SYN && !tcp.ACK && tcp.DataOffset == 5 && tcp.SrcPort != 0, "SYN")
+	add(p.Layer(layers.LayerTypeICMPv4) != nil, "ICMPv4")
+	add(p.Layer(layers.LayerTypeARP) != nil, "ARP")
+	add(p.Layer(layers.LayerTypeIPv6) != nil, "IPv6")
+	add(p.Layer(layers.LayerTypeICMPv6) != nil, "ICMPv6")
+	add(p.Layer(layers.LayerTypeICMPv6NeighborAdvertisement) != nil, "NA")
+	return strings.Join(words, " ")
+}
+
+func TestOptions(t *testing.T) {
+	good := Default()
+	if err := good.Validate(); err != nil {
+		t.Error(err)
+	}
+	for want, change := range map[string]func(*Options){
+		"--attack: 'x' is unknown; valid: " + strings.Join(AttackNames(), ", "): func(o *Options) {
+			o.Attacks = []string{"new-flows", "x"}
+		},
+		"--port: 'x' is unknown; valid: memif, vhost, tap": func(o *Options) { o.Ports = []string{"x"} },
+		"--port: none of the attacks fits tap; valid: see --list": func(o *Options) {
+			o.Attacks, o.Ports = []string{"frames-64k"}, []string{"tap"}
+		},
+		"--reps: 0 is out of range; valid: 1 to 100":                  func(o *Options) { o.Repetitions = 0 },
+		"--rate: -1 is out of range; valid: 0 to 100000000":           func(o *Options) { o.Rate = -1 },
+		"--flow-limit: -1 is out of range; valid: 0 to 16777216":      func(o *Options) { o.FlowLimit = -1 },
+		"--trial-seconds: 0.05 is out of range; valid: 0.1 to 0.9":    func(o *Options) { o.Trial = 50 * time.Millisecond },
+		"--cpu: 0 is both; valid: another CPU than the generator's":   func(o *Options) { o.WorkerCPU = 0 },
+		"--flow-rate: -1 is out of range; valid: 0 to 1.07374182e+09": func(o *Options) { o.FlowRate = -1 },
+	} {
+		o := good
+		change(&o)
+		if err := o.Validate(); err == nil || err.Error() != want || !input.Is(err) {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+}
+
+func TestWeights(t *testing.T) {
+	for _, c := range []struct {
+		a, b float64
+		x, y uint32
+	}{{1e6, 4e6, 100, 400}, {4e6, 1e6, 400, 100}, {3e5, 1e6, 100, 333}} {
+		if x, y := weights(c.a, c.b); x != c.x || y != c.y {
+			t.Errorf("%g, %g: %d, %d", c.a, c.b, x, y)
+		}
+	}
+}
+
+// measured is a row that reaches all targets.
+func measured() *Row {
+	r := &Row{Port: scenario.Memif, Capacity: 10e6}
+	for i := range 3 {
+		without := &Sample{Delivered: 1, P99: 10 + 10*float64(i)}
+		r.Pairs = append(r.Pairs, Pair{without, &Sample{Delivered: 0.95, P99: 81, Asked: 17, Answered: 17, CallMS: 100,
+			MasterMS: 100, Drops: map[string]uint64{"punt_rate": 10, "flow_quota": 20}}})
+	}
+	return r
+}
+
+func TestCheck(t *testing.T) {
+	for want, change := range map[string]func(*Row){
+		"": func(*Row) {},
+		"keeps 0.89 of its rate; at least 0.90": func(r *Row) {
+			r.Pairs[0].With.Delivered, r.Pairs[1].With.Delivered = 0.89, 0.89
+		},
+		"p99 is 82 us; at most 81":                    func(r *Row) { r.Pairs[0].With.P99, r.Pairs[1].With.P99 = 82, 82 },
+		"50 of 51 ARP requests are answered":          func(r *Row) { r.Pairs[2].With.Answered = 16 },
+		"a call of the API takes 101 ms; at most 100": func(r *Row) { r.Pairs[1].With.CallMS = 101 },
+		"the master is away for 101 ms; at most 100":  func(r *Row) { r.Pairs[1].With.MasterMS = 101 },
+		"5 packets are lost without a drop reason": func(r *Row) {
+			r.Pairs[0].With.NotCounted, r.Pairs[1].With.NotCounted = -1000, 5
+		},
+	} {
+		r := measured()
+		change(r)
+		r.check()
+		if got := strings.Join(r.Missed, "; "); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
+func TestDrops(t *testing.T) {
+	got := measured().Drops(2 * time.Second)
+	if len(got) != 2 || got[0] != (Drop{"flow_quota", 10}) || got[1] != (Drop{"punt_rate", 5}) {
+		t.Errorf("%+v", got)
+	}
+}
+
+type silent struct{}
+
+func (silent) Begin(time.Duration)        {}
+func (silent) Step(string, time.Duration) {}
+func (silent) Note(string)                {}
+
+func TestRun(t *testing.T) {
+	bin := filepath.Dir(os.Getenv("CORELANED"))
+	if os.Geteuid() != 0 || bin == "." || runtime.NumCPU() < 2 {
+		t.Skip("needs root, two CPUs and CORELANED, with corelane-gen beside it")
+	}
+	o := Default()
+	o.Quick()
+	o.Bin, o.Attacks, o.Ports = bin, []string{"gratuitous-arp"}, []string{scenario.Memif}
+	r, err := Run(t.Context(), o, silent{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	with := r.Rows[0].Pairs[0].With
+	if !r.Complete || len(r.Rows) != 1 || with.Rate == 0 || with.P99 == 0 || with.Answered == 0 || with.CallMS == 0 ||
+		with.Drops["punt_rate"] == 0 {
+		t.Errorf("%+v", with)
+	}
+}

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+package neighbor
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/corelane/corelane/internal/bench/result"
+	"github.com/corelane/corelane/internal/bench/scenario"
+	"github.com/corelane/corelane/internal/stat"
+)
+
+// Result of one run.
+type Result struct {
+	Complete bool            `json:"complete"`
+	Started  time.Time       `json:"started"`
+	Command  string          `json:"command"`
+	Manifest result.Manifest `json:"manifest"`
+	Notes    []string        `json:"notes,omitempty"`
+	Rows     []*Row          `json:"rows"`
+}
+
+// Row is an attack through one kind of port.
+type Row struct {
+	Name     string   `json:"attack"`
+	Port     string   `json:"port"`
+	Capacity float64  `json:"capacity"`    // frames/s that the worker forwards of the observed tenant alone
+	Offered  float64  `json:"offered"`     // frames/s of the observed tenant
+	Attack   float64  `json:"attack_rate"` // frames/s that the attacker tries to send
+	Pairs    []Pair   `json:"pairs"`
+	Missed   []string `json:"missed,omitempty"` // targets that the row does not reach
+}
+
+// Pair is two consecutive trials.
+type Pair struct {
+	Without *Sample `json:"without"`
+	With    *Sample `json:"with"`
+}
+
+// Sample is one trial. Rates are frames per second.
+type Sample struct {
+	Rate      float64           `json:"rate"`      // of the observed tenant, received
+	Delivered float64           `json:"delivered"` // received, as a share of what the tenant tried to send
+	P50       float64           `json:"p50_us"`
+	P99       float64           `json:"p99_us"`
+	Attack    float64           `json:"attack"` // frames/s that the router took from the attacker
+	Passed    float64           `json:"passed"` // of these, received
+	Asked     int               `json:"arp_asked"`
+	Answered  int               `json:"arp_answered"`
+	CallMS    float64           `json:"api_ms"`    // longest call of the API
+	MasterMS  float64           `json:"master_ms"` // longest turn of the router's master
+	Waited    float64           `json:"cpu_lost"`  // share of the time that something else had the worker's CPU
+	Drops     map[string]uint64 `json:"drops"`     // of the attacker's port, by reason
+	// packets that the router took, did not pass on and did not count; negative where it copies or answers
+	NotCounted int64 `json:"not_counted"`
+}
+
+// Targets of a row.
+const (
+	leastRate = 0.90 // of the rate and of the latency without the attacker
+	maxCallMS = 100
+	maxTurnMS = 100
+	requests  = 50  // for the router's MAC address, in all trials with the attacker
+	batch     = 256 // most packets of a port in a turn of the worker
+)
+
+// Of is the median and range of a figure of each pair.
+func (r *Row) Of(figure func(Pair) float64) stat.Spread { return stat.SpreadOf(r.Pairs, figure) }
+
+// Kept is the share of its rate that the observed tenant keeps. Frames that the generator did not try to send in time,
+// because its own CPU was busy, do not count.
+func (r *Row) Kept() stat.Spread {
+	return r.Of(func(p Pair) float64 { return p.With.Delivered / max(p.Without.Delivered, 1e-9) })
+}
+
+// timed says whether latencies are measured. Beside a tap they are not: the generator is in the kernel most of the time.
+func (r *Row) timed() bool { return r.Port != scenario.Tap }
+
+// P99 is the 99th percentile of the observed tenant's latency in microseconds, without and with the attacker.
+func (r *Row) P99() (without, with stat.Spread) {
+	return r.Of(func(p Pair) float64 { return p.Without.P99 }), r.Of(func(p Pair) float64 { return p.With.P99 })
+}
+
+// ARP counts the requests for the router's MAC address, and the answers.
+func (r *Row) ARP() (answered, asked int) {
+	for _, p := range r.Pairs {
+		answered, asked = answered+p.With.Answered, asked+p.With.Asked
+	}
+	return answered, asked
+}
+
+// CallMS is the longest call of the API.
+func (r *Row) CallMS() float64 { return r.Of(func(p Pair) float64 { return p.With.CallMS }).High }
+
+// MasterMS is the longest turn of the router's master.
+func (r *Row) MasterMS() float64 { return r.Of(func(p Pair) float64 { return p.With.MasterMS }).High }
+
+// NotCounted is the number of packets that were lost without a drop reason.
+func (r *Row) NotCounted() (n int64) {
+	for _, p := range r.Pairs {
+		n += max(p.Without.NotCounted, 0) + max(p.With.NotCounted, 0)
+	}
+	return n
+}
+
+// limit is the highest latency that the attacker is not to blame for, in microseconds: the target, or, if that is more,
+// the worst trial without it, which shows the machine's noise, and two full batches of the worker, which packets wait
+// for beside any busy port.
+func (r *Row) limit() float64 {
+	without, _ := r.P99()
+	return max(without.Median/leastRate, without.High+2*batch/r.Capacity*1e6)
+}
+
+// check compares the row with the targets.
+func (r *Row) check() {
+	if kept := r.Kept().Median; kept < leastRate {
+		r.miss("keeps %.2f of its rate; at least %.2f", kept, leastRate)
+	}
+	if _, with := r.P99(); r.timed() && (with.Median > r.limit() || with.Median == 0) {
+		r.miss("p99 is %.0f us; at most %.0f", with.Median, r.limit())
+	}
+	if answered, asked := r.ARP(); answered < asked {
+		r.miss("%d of %d ARP requests are answered", answered, asked)
+	}
+	if ms := r.CallMS(); ms > maxCallMS {
+		r.miss("a call of the API takes %.0f ms; at most %d", ms, maxCallMS)
+	}
+	if ms := r.MasterMS(); ms > maxTurnMS {
+		r.miss("the master is away for %.0f ms; at most %d", ms, maxTurnMS)
+	}
+	if n := r.NotCounted(); n > 0 {
+		r.miss("%d packets are lost without a drop reason", n)
+	}
+}
+
+func (r *Row) miss(format string, args ...any) {
+	r.Missed = append(r.Missed, fmt.Sprintf(format, args...))
+}
+
+// Missed lists the rows that do not reach the targets, each with the reasons.
+func (r *Result) Missed() (list []*Row) {
+	for _, row := range r.Rows {
+		if len(row.Missed) > 0 {
+			list = append(list, row)
+		}
+	}
+	return list
+}
+
+// Drop is a drop reason and the packets per second of the attacker that it counts.
+type Drop struct {
+	Reason string
+	Rate   float64
+}
+
+// Drops lists why packets of the attacker were dropped, the most frequent reason first.
+func (r *Row) Drops(trial time.Duration) []Drop {
+	sum := map[string]uint64{}
+	for _, p := range r.Pairs {
+		for reason, n := range p.With.Drops {
+			sum[reason] += n
+		}
+	}
+	var list []Drop
+	for reason, n := range sum {
+		if n > 0 {
+			list = append(list, Drop{reason, float64(n) / float64(len(r.Pairs)) / trial.Seconds()})
+		}
+	}
+	slices.SortFunc(list, func(a, b Drop) int {
+		return cmp.Or(cmp.Compare(b.Rate, a.Rate), cmp.Compare(a.Reason, b.Reason))
+	})
+	return list
+}

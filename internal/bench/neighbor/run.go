@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+package neighbor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/corelane/corelane/internal/bench"
+	"github.com/corelane/corelane/internal/bench/manifest"
+	"github.com/corelane/corelane/internal/bench/result"
+	"github.com/corelane/corelane/internal/input"
+)
+
+const startTime = 2 * time.Second // roughly, of a router and its generators
+
+type run struct {
+	Options
+	bench.Progress
+	memory int // MB of hugepages of the router
+	result Result
+}
+
+// Run measures the chosen attacks. On an error it also returns what was measured before.
+func Run(ctx context.Context, o Options, p bench.Progress) (*Result, error) {
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	if os.Geteuid() != 0 {
+		return nil, input.Errorf("user", "root; try sudo", "the benchmark needs CPUs and hugepages")
+	}
+	s := &run{Options: o, Progress: p}
+	if err := s.prepare(); err != nil {
+		return nil, err
+	}
+	rows := s.rows()
+	each := startTime + time.Duration(2*s.Repetitions+1)*s.Trial
+	s.Begin(time.Duration(len(rows)) * each)
+	for _, r := range rows {
+		s.Step(fmt.Sprintf("%s, %s", r.attack.Name, r.port), each)
+		measured, err := s.measure(ctx, r)
+		if err != nil {
+			return &s.result, fmt.Errorf("%s, %s: %w", r.attack.Name, r.port, err)
+		}
+		s.result.Rows = append(s.result.Rows, measured)
+	}
+	s.result.Complete = true
+	return &s.result, nil
+}
+
+func (s *run) prepare() error {
+	free, err := bench.FreeHugepages(s.Root)
+	if err != nil {
+		return err
+	}
+	if s.memory = min(free*3/4, mostUsed); s.memory < leastFree {
+		s.memory = 0
+		text := "no hugepages are free: the router runs without them and is slower. To have some: " +
+			"tools/with-hugepages.sh 1024 -- corelane bench neighbor ..."
+		s.result.Notes = append(s.result.Notes, text)
+		s.Note(text)
+	}
+	s.result.Started, s.result.Command = time.Now(), s.Command
+	s.result.Manifest, err = manifest.Read(s.Root, result.Manifest{Commit: s.Commit, Corelane: s.Version,
+		RouterCPUs: []int{s.WorkerCPU}, GeneratorCPU: s.Generator, Settings: s.settings()})
+	if err != nil {
+		return err
+	}
+	return bench.KeepOn(s.Generator)
+}
+
+// measure takes pairs of trials, in alternating order.
+func (s *run) measure(ctx context.Context, r row) (m *Row, err error) {
+	b, err := s.open(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, b.Close()) }()
+	m = &Row{Name: r.attack.Name, Port: r.port, Pairs: make([]Pair, 0, s.Repetitions)}
+	if err := b.calibrate(ctx, m); err != nil {
+		return nil, err
+	}
+	for i := range s.Repetitions {
+		var pair [2]*Sample
+		for k := range 2 {
+			attacked := (i+k)%2 == 1
+			sample, err := b.trial(ctx, m, attacked)
+			if err != nil {
+				return nil, err
+			}
+			if attacked {
+				pair[1] = sample
+			} else {
+				pair[0] = sample
+			}
+		}
+		m.Pairs = append(m.Pairs, Pair{pair[0], pair[1]})
+	}
+	m.check()
+	return m, nil
+}

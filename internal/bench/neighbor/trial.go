@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+package neighbor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/corelane/corelane/internal/api"
+	apiv1 "github.com/corelane/corelane/internal/api/v1"
+	"github.com/corelane/corelane/internal/bench/measure"
+	"github.com/corelane/corelane/internal/procfs"
+	"github.com/corelane/corelane/internal/stat"
+	"github.com/corelane/corelane/internal/wait"
+)
+
+const (
+	drainMS = 50
+	callGap = 2 * time.Millisecond // between two calls of the API
+)
+
+// calibrate measures how much the worker forwards of the observed tenant alone, and sets the rates of both tenants.
+func (b *bed) calibrate(ctx context.Context, r *Row) error {
+	if err := b.prioritize(true); err != nil {
+		return err
+	}
+	t, err := b.generator.Run(ctx, &apiv1.GeneratorTrial{DurationMs: uint32(b.options.Trial.Milliseconds()),
+		DrainMs: drainMS, Streams: []string{victim}}, nil)
+	if err = errors.Join(err, b.prioritize(false)); err != nil {
+		return err
+	}
+	r.Capacity = float64(t.Received) / t.Seconds
+	if r.Offered = b.options.Rate; r.Offered == 0 {
+		r.Offered = r.Capacity / 4 // half of its fair share beside one other tenant
+	}
+	r.Attack = b.attacker.pace * r.Capacity
+	if r.Offered <= 0 {
+		return errors.New("the router forwards nothing")
+	}
+	b.attacker.stream.Weight, b.profile.Streams[1].Weight = weights(r.Attack, r.Offered)
+	return b.generator.Configure(ctx, b.profile)
+}
+
+// weights returns whole numbers in the ratio of two rates.
+func weights(a, b float64) (x, y uint32) {
+	least := min(a, b)
+	return uint32(math.Round(100 * a / least)), uint32(math.Round(100 * b / least))
+}
+
+// trial measures the observed tenant, without or with the attacker.
+func (b *bed) trial(ctx context.Context, r *Row, attacked bool) (s *Sample, err error) {
+	spec := &apiv1.GeneratorTrial{DurationMs: uint32(b.options.Trial.Milliseconds()), DrainMs: drainMS,
+		Latency: r.timed(), PacketsPerSecond: r.Offered, Streams: []string{victim}}
+	if attacked {
+		spec.PacketsPerSecond, spec.Streams = r.Offered+r.Attack, nil
+	}
+	err = b.prioritize(true)
+	defer func() { err = errors.Join(err, b.prioritize(false)) }()
+	if err != nil {
+		return nil, err
+	}
+	before, err := b.counters(ctx)
+	if err != nil {
+		return nil, err
+	}
+	probing, stop := context.WithCancel(ctx)
+	defer stop()
+	s = &Sample{}
+	call := b.callAPI(probing, s)
+	answers := b.askForMAC(ctx, s)
+	t, err := b.generator.Run(ctx, spec, nil)
+	stop()
+	if err = errors.Join(err, <-call, <-answers); err != nil {
+		return nil, err
+	}
+	after, err := b.counters(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s.count(t, b.options.Trial.Seconds())
+	s.Waited = (after.waited - before.waited).Seconds() / b.options.Trial.Seconds()
+	s.Drops = stat.GrownBy(after.drops, before.drops)
+	s.MasterMS = longestTurn(before.turns, after.turns)
+	s.NotCounted = int64(t.Sent) - int64(t.Received+t.Foreign+stat.Grown(after.dropped, before.dropped)) -
+		b.attacker.waiting
+	return s, nil
+}
+
+// count takes over what the generator counted.
+func (s *Sample) count(t *apiv1.GeneratorWindow, seconds float64) {
+	for _, stream := range t.Streams {
+		if stream.Name == victim {
+			s.Rate = float64(stream.Received) / seconds
+			s.Delivered = float64(stream.Received) / float64(max(stream.Sent+stream.NoRoom, 1))
+		} else {
+			s.Attack, s.Passed = float64(stream.Sent)/seconds, float64(stream.Received)/seconds
+		}
+	}
+	l := measure.Percentiles(t.Latency)
+	s.P50, s.P99 = l.P50, l.P99
+}
+
+// counters of the router.
+type counters struct {
+	drops   map[string]uint64 // of packets that came in by the attacker's port, by reason
+	dropped uint64            // packets of all ports
+	turns   map[uint64]uint64 // of the master, by their longest duration in ns
+	waited  time.Duration     // for which the worker was ready but did not run
+}
+
+func (b *bed) counters(ctx context.Context) (c counters, err error) {
+	list, err := api.Collect(ctx, b.Client(), apiv1.NewStatsClient, apiv1.StatsClient.Drops,
+		&apiv1.DropListRequest{ByPort: true})
+	if err != nil {
+		return c, fmt.Errorf("drops: %w", err)
+	}
+	c.drops = map[string]uint64{}
+	for _, d := range list {
+		c.dropped += d.Packets
+		if d.Port == attackPort {
+			c.drops[d.Reason] += d.Packets
+		}
+	}
+	status, err := api.Call(ctx, b.Client(), apiv1.NewSystemClient, apiv1.SystemService.GetStatus, &apiv1.Empty{})
+	if err != nil {
+		return c, fmt.Errorf("status: %w", err)
+	}
+	c.turns = map[uint64]uint64{}
+	for _, t := range status.GetMaster().GetTimes().GetBuckets() {
+		c.turns[t.ToNs] = t.Loops
+	}
+	text, err := procfs.Root(b.options.Root).Read(procfs.ThreadDir(b.PID(), int(b.worker)) + "/schedstat")
+	delay, _ := procfs.ParseRunDelay(text) // 0 if the kernel does not count it
+	c.waited = time.Duration(delay)
+	return c, err
+}
+
+// longestTurn returns the upper end of the longest class in which the master had a turn, in milliseconds.
+func longestTurn(before, after map[uint64]uint64) (ms float64) {
+	for ns, n := range stat.GrownBy(after, before) {
+		if n > 0 {
+			ms = max(ms, float64(ns)/1e6)
+		}
+	}
+	return ms
+}
+
+// callAPI calls the API until ctx ends, and notes the longest call.
+func (b *bed) callAPI(ctx context.Context, s *Sample) <-chan error {
+	done := make(chan error, 1)
+	go func() {
+		var err error
+		for ctx.Err() == nil && err == nil {
+			began := time.Now()
+			_, err = api.Collect(context.WithoutCancel(ctx), b.Client(), apiv1.NewPortsClient, apiv1.PortsClient.List,
+				&apiv1.PortListRequest{})
+			s.CallMS = max(s.CallMS, time.Since(began).Seconds()*1e3)
+			_ = wait.For(ctx, callGap)
+		}
+		done <- err
+	}()
+	return done
+}
+
+// askForMAC asks for the router's MAC address during a trial, and counts the answers. The router makes an
+// answer of the request, so the probe is still behind it.
+func (b *bed) askForMAC(ctx context.Context, s *Sample) <-chan error {
+	done := make(chan error, 1)
+	n := (requests + b.options.Repetitions - 1) / b.options.Repetitions
+	go func() {
+		t, err := b.host.Run(ctx, &apiv1.GeneratorTrial{Packets: uint64(n), DrainMs: drainMS, RestUs: 200,
+			PacketsPerSecond: float64(n) / b.options.Trial.Seconds()}, nil)
+		if err == nil {
+			s.Asked, s.Answered = int(t.Sent), int(t.Received)
+		}
+		done <- err
+	}()
+	return done
+}
