@@ -76,7 +76,7 @@ static int route_api_del(struct api_call *call, const void *req, void *resp, str
 		route = rib_get(r[i].v->rib[family_index(r[i].p.addr.family)], &r[i].p);
 		if (route == NULL || route->origin != ROUTE_API) {
 			ret = error_set(err, route ? EPERM : ENOENT, "route.prefix", ip_format_prefix(&r[i].p, text),
-					NULL, route ? "goes with its port" : "there is no such route");
+					NULL, route ? "is removed with its port" : "there is no such route");
 			err->index = (uint32_t)i;
 		}
 	}

@@ -29,7 +29,7 @@ int delay_set(struct worker *w, uint32_t us, struct error *err)
 		return ret;
 	__atomic_store_n(&w->delay, us * (rte_get_tsc_hz() / 1000000), __ATOMIC_RELAXED);
 	worker_set_fault(w, us > 0 ? delay_loop : NULL);
-	LOG(NOTICE, us > 0 ? "worker %u is delayed by %u us in each loop" : "worker %u is not delayed any more", w->id,
+	LOG(NOTICE, us > 0 ? "worker %u is delayed by %u us in each loop" : "worker %u is no longer delayed", w->id,
 	    us);
 	return 0;
 }

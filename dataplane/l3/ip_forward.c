@@ -7,7 +7,7 @@
 #include "l3/vrf.h"
 
 DROP_REASON(ip_truncated, "The packet ends before its IP header does, or before the length that the header states.");
-DROP_REASON(ip_bad_version, "The IP header's version is not the one that the packet was announced as.");
+DROP_REASON(ip_bad_version, "The IP header's version differs from the one that the header in front of it states.");
 DROP_REASON(ip4_bad_header_length, "The IPv4 header's length field is below 20 bytes or beyond the packet.");
 DROP_REASON(ip4_bad_checksum,
 	    "The IPv4 header's checksum is wrong: the packet was damaged, or its sender computes it wrongly.");

@@ -250,7 +250,7 @@ int route_unset(struct vrf *v, const struct ip_prefix *p, enum route_origin orig
 		return error_set(err, ENOENT, "route.prefix", text, NULL, "there is no such route in VRF '%s'",
 				 v->name);
 	if (r->origin != origin)
-		return error_set(err, EPERM, "route.prefix", text, NULL, "is a %s route and goes with its port",
+		return error_set(err, EPERM, "route.prefix", text, NULL, "is a %s route: it is removed with its port",
 				 origin_names[r->origin]);
 	c = rib_cover(v->rib[f], p, &cover);
 	if (fib_unset(v->fib[f], p, c ? &cover : NULL, c ? c->nexthop : FIB_NONE) < 0)

@@ -9,7 +9,7 @@
 #include "overlay/encap.h"
 #include "overlay/tunnel.h"
 
-DROP_REASON(vxlan_bad_flags, "The VXLAN header does not say that its VNI is valid (RFC 7348, I flag).");
+DROP_REASON(vxlan_bad_flags, "The I flag of the VXLAN header, which marks its VNI as valid, is not set (RFC 7348).");
 DROP_REASON(vxlan_unknown_vni, "This node does not have the packet's VNI. See `corelane vni list`.");
 DROP_REASON(vxlan_wrong_router_mac,
 	    "The inner frame of a routed VNI is for another router's MAC. See `corelane vrf show` for this one's.");

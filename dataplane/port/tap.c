@@ -26,17 +26,15 @@
 #define TAP_CHECK_MS 250 // how soon a change of the link is noticed
 #define RESTORE_EVERY 4  // checks between attempts to recreate an interface
 
-EVENT_KIND(
-	port_interface_deleted, ERROR,
-	"Somebody deleted the kernel's interface of a tap port. Remove a tenant port and add it again; a host port's "
-	"interface is recreated automatically.");
+EVENT_KIND(port_interface_deleted, ERROR,
+	   "The kernel's interface of a tap port was deleted. Remove a tenant port and add it again; a host port's "
+	   "interface is recreated automatically.");
 EVENT_KIND(port_interface_restored, WARNING,
-	   "The deleted interface of a host port was recreated. Its addresses, routes and neighbours have gone with "
-	   "the old one: configure them again.");
-EVENT_KIND(
-	port_interface_not_restored, ERROR,
-	"The deleted interface of a host port cannot be recreated, perhaps because its network namespace has gone. The "
-	"daemon retries each second.");
+	   "The deleted interface of a host port was recreated. Its addresses, routes and neighbours were "
+	   "deleted with the old one: configure them again.");
+EVENT_KIND(port_interface_not_restored, ERROR,
+	   "The deleted interface of a host port cannot be recreated, perhaps because its network namespace was "
+	   "deleted. The daemon retries each second.");
 
 // A call inside the interface's namespace.
 struct tap_call {

@@ -107,8 +107,8 @@ func saveFlowTable(base string, r *flowtable.Result) error {
 }
 
 func (a *app) flowTablePoint(p *flowtable.Point) error {
-	fmt.Fprintf(a.stdout, "%d flows (%s), %d %% of the slots taken; cycles per lookup by share of keys that are "+
-		"there\n", p.Flows, p.Family, p.Load)
+	fmt.Fprintf(a.stdout, "%d flows (%s), %d %% of the slots taken; cycles per lookup by share of present "+
+		"keys\n", p.Flows, p.Family, p.Load)
 	err := a.rows([]string{"STEP", "100 %", "90 %", "50 %", "0 %", "GAIN", "OVER", "RTE_HASH: 100 %", "0 %",
 		"M INSERTS/S", "WHAT"},
 		func(add func(...string) error) error {

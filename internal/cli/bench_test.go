@@ -102,7 +102,7 @@ func TestBenchList(t *testing.T) {
 	for _, args := range [][]string{{"bench", "run", "vxlan-encapsulation"},
 		{"bench", "peers", "vxlan-encap", "vxlan-encapsulation"}} {
 		r := run(fixture(t), "", args...)
-		if r.code != 2 || !strings.HasPrefix(r.stderr, "scenario: 'vxlan-encapsulation' is unknown; near it: "+
+		if r.code != 2 || !strings.HasPrefix(r.stderr, "scenario: 'vxlan-encapsulation' is unknown; similar: "+
 			"vxlan-encap,") {
 			t.Errorf("%v: %+v", args, r)
 		}

@@ -131,7 +131,7 @@ func (a *app) demoWorkers(s lab.Switching) {
 func (a *app) demoTable(report lab.Report) error {
 	fmt.Fprintln(a.stdout)
 	head := []string{"OVERLAY", "UNDERLAY", "FROM", "TO", "PING IPV4/IPV6", "TCP", "UDP AT HALF OF IT", "MTU",
-		"DROPPED", "LOST AROUND THE ROUTERS"}
+		"DROPPED", "LOST OUTSIDE THE ROUTERS"}
 	err := a.rows(head, func(add func(...string) error) error {
 		for _, r := range report.Rows {
 			err := add(r.Overlay, string(r.Underlay), r.From, r.To, lab.PingText(r.Ping4, r.Ping6),

@@ -27,7 +27,7 @@ func TestCatalogue(t *testing.T) {
 		t.Errorf("%s\nnot %s", got, want)
 	}
 	_, err := Find("vxlan-encaps")
-	if err == nil || !strings.Contains(err.Error(), "near it: vxlan-encap, vxlan-decap,") {
+	if err == nil || !strings.Contains(err.Error(), "similar: vxlan-encap, vxlan-decap,") {
 		t.Errorf("%v", err)
 	}
 }
@@ -58,7 +58,7 @@ func TestBadScenarios(t *testing.T) {
 		{"vxlan-encap", func(s *Scenario) { s.Tenants = 65 }, "tenants 65 is out of range; valid: 1 to 64"},
 		{"vxlan-encap", func(s *Scenario) {
 			s.Tenants, s.Flows = 3, 2
-		}, "2 flows do not reach 3 tenants; valid: a flow for each tenant at least"},
+		}, "2 flows do not reach 3 tenants; valid: at least one flow for each tenant"},
 		{"vxlan-encap", func(s *Scenario) { s.Workers = 17 }, "workers 17 is out of range; valid: 1 to 16"},
 		{"vxlan-encap", func(s *Scenario) {
 			s.Overlay = "gre"

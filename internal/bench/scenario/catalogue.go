@@ -73,7 +73,7 @@ func Find(name string) (Scenario, error) {
 	for i := range near {
 		near[i] = list[i].Name
 	}
-	return Scenario{}, fmt.Errorf("scenario '%s' is unknown; near it: %s; all: corelane bench list", name,
+	return Scenario{}, fmt.Errorf("scenario '%s' is unknown; similar: %s; all: corelane bench list", name,
 		strings.Join(near, ", "))
 }
 

@@ -63,7 +63,7 @@ func (s *Scenario) Validate() error {
 		return fmt.Errorf("%d rules, but nothing that remembers what they said; valid: 0, or stateful", s.Rules)
 	}
 	if s.Flows < s.Tenants {
-		return fmt.Errorf("%d flows do not reach %d tenants; valid: a flow for each tenant at least", s.Flows,
+		return fmt.Errorf("%d flows do not reach %d tenants; valid: at least one flow for each tenant", s.Flows,
 			s.Tenants)
 	}
 	if s.IPv6 && s.Routes > 1 {

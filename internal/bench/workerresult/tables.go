@@ -118,7 +118,7 @@ func (r *Result) isolatedTable() Table {
 
 func (r *Result) changesTable() Table {
 	t := Table{ID: "changes", Title: "Changes while frames flow at half of what the router takes",
-		Heads: []string{"change", "times", "Mpps", "frames", "lost", "reordered", "doubled", "did not wait",
+		Heads: []string{"change", "times", "Mpps", "frames", "lost", "reordered", "duplicated", "did not wait",
 			"ms each (highest)", "why lost"}}
 	for _, c := range r.Changes {
 		took := stat.SpreadOf(c.Took, stat.Itself)
