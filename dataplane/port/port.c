@@ -13,6 +13,12 @@
 
 static const struct port_ops *const kinds[] = {&port_dpdk_ops, &port_tap_ops, &port_memif_ops, &port_vhost_ops};
 
+DROP_REASON(frame_too_long,
+	    "The frame is longer than its port's MTU with an Ethernet header and two VLAN tags. A vhost-user guest's "
+	    "descriptors that do not make a frame, such as one longer than a packet buffer, are counted here, too.");
+
+const struct drop_reason *const frame_too_long = &drop_frame_too_long;
+
 #define WAIT_MS 200 // how long a change of a port waits for workers
 
 struct port *port_table[PORT_MAX];
@@ -53,6 +59,12 @@ unsigned port_count(void)
 	for (p = port_next(NULL); p; p = port_next(p))
 		n++;
 	return n;
+}
+
+void port_refused_too_long(const struct port *port)
+{
+	counters->port[port->id].rx_packets++;
+	counters->drops[port->id][frame_too_long->id]++;
 }
 
 void port_listen(struct port_listener *l)
@@ -253,6 +265,12 @@ static void port_call_closed(struct port *p)
 			l->closed(p);
 }
 
+static void port_publish_rx(struct port *p)
+{
+	__atomic_store_n(&p->longest, (uint16_t)(p->cfg.mtu + PORT_L2_OVERHEAD), __ATOMIC_RELAXED);
+	__atomic_store_n(&p->rx_flags, p->cfg.mss_clamp ? META_CLAMP : 0, __ATOMIC_RELAXED);
+}
+
 static int check_listeners(const struct port *old, const struct port_config *cfg, struct error *err)
 {
 	struct port_listener *l;
@@ -318,7 +336,7 @@ static struct port *port_new(const struct port_config *cfg, struct error *err)
 	p->ops = find_kind(cfg->kind);
 	p->n_queues = cfg->queues;
 	p->numa = SOCKET_ID_ANY;
-	p->longest = (uint16_t)(cfg->mtu + PORT_L2_OVERHEAD);
+	port_publish_rx(p);
 	p->host_worker = SPREAD_LOCAL;
 	for (i = 0; i < PORT_MAX_QUEUES; i++) {
 		p->queues[i].port = p;
@@ -453,7 +471,7 @@ static int port_apply(struct port *p, const struct port_config *cfg, struct port
 		port_unguard(change);
 		return ret;
 	}
-	__atomic_store_n(&p->longest, (uint16_t)(cfg->mtu + PORT_L2_OVERHEAD), __ATOMIC_RELAXED);
+	port_publish_rx(p);
 	update_up(p);
 	for (l = listeners; l; l = l->next)
 		if (l->changed)

@@ -55,8 +55,6 @@ struct port_queue {
 	uint64_t rx_packets __rte_cache_aligned; // polling worker: rw, master: ro
 	uint32_t depth; // packets that waited when last read, or DEPTH_UNKNOWN; polling worker: wo, master: ro
 	uint16_t armed; // not 0: it wakes its poller (worker/wait.h); polling worker: rw
-	// Frames that the kind has dropped for their length; port_rx counts them and sets it to 0. Polling worker: rw
-	uint32_t too_long;
 	rte_spinlock_t tx_lock __rte_cache_aligned; // workers: taken when port->shared_tx
 } __rte_cache_aligned;
 
@@ -158,6 +156,7 @@ struct port {
 	bool up;               // link and administrative state: master rw, workers ro
 	struct spread *spread; // NULL: not spread. Master: wo (RCU), polling workers: ro
 	uint16_t longest;      // frame to receive: MTU + PORT_L2_OVERHEAD. Master: wo, workers: ro
+	uint8_t rx_flags;      // enum meta_flags of received packets. Master: wo, workers: ro
 	uint8_t host_worker;   // fabric: the only sender to its host port, SPREAD_LOCAL = any. Master: wo, workers: ro
 	struct rte_ether_addr mac;
 	struct port_queue queues[PORT_MAX_QUEUES];
@@ -178,6 +177,9 @@ struct port {
 
 // Kinds call this on the master thread when their link or peer changes.
 void port_link_changed(struct port *port, bool link_up, bool peer_connected);
+
+// A kind calls this on the polling worker when it has dropped a frame for its length. Counts it.
+void port_refused_too_long(const struct port *port);
 
 // Whether a worker may sleep until this queue wakes it.
 static inline bool port_queue_wakes(const struct port_queue *q)

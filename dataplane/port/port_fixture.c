@@ -32,6 +32,7 @@ static struct job jobs[2], *job; // job: master wo, worker ro (RCU)
 static pthread_t worker;
 static bool stop;
 static uint16_t next_id = 1;
+unsigned fixture_too_long;
 
 void port_link_changed(struct port *port, bool link_up, bool peer_connected)
 {
@@ -39,6 +40,11 @@ void port_link_changed(struct port *port, bool link_up, bool peer_connected)
 	port->peer_disconnects += !peer_connected && port->peer_connected;
 	port->peer_connected = peer_connected;
 	port->link_up = port->up = link_up;
+}
+
+void port_refused_too_long(const struct port *port)
+{
+	fixture_too_long++;
 }
 
 // Arms and disarms as a waiting worker does, whatever the peer does.

@@ -35,6 +35,8 @@ struct port *port_find(const char *name);     // NULL: there is none
 struct port *port_next(const struct port *p); // in the order of ids; p NULL: the first one. NULL: no more
 unsigned port_count(void);
 
+extern const struct drop_reason *const frame_too_long;
+
 // A module that follows the ports. check() may refuse a configuration (old is NULL for a new port) and check_del() a
 // removal (-EBUSY with err); both change nothing.
 //

@@ -38,7 +38,7 @@ static inline uint16_t vhost_io_dequeue(struct port_queue *pq, int vid, uint16_t
 		vhost_pool_allow(want);
 		k = rte_vhost_dequeue_burst(vid, vring, q->pool, pkts + got, want);
 		if (k < VHOST_BURST && dropped_one(q, (uint16_t)(vhost_io_position(vid, vring) - before), k))
-			pq->too_long++;
+			port_refused_too_long(pq->port);
 		got = (uint16_t)(got + k);
 	} while (k == VHOST_BURST && got < n);
 	return got;

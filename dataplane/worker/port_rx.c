@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // port_rx: the source of a worker's graph. Polls the worker's queues in turn until a batch is full.
 // Writes: port, flags, hash.  Next: by the port's role; packets from rings by their arg (enum inject).
+#include <rte_vect.h>
+
 #include "base/rcu.h"
 #include "graph/capture.h"
 #include "graph/counters.h"
@@ -11,42 +13,39 @@
 #include "worker/spread.h"
 #include "worker/worker.h"
 
-DROP_REASON(frame_too_long,
-	    "The frame is longer than its port's MTU with an Ethernet header and two VLAN tags. A vhost-user guest's "
-	    "descriptors that do not make a frame, such as one longer than a packet buffer, are counted here, too.");
-
-enum { TENANT = 1, FABRIC, HOST, TX, SPREAD, STEER };
+enum { FABRIC = PORT_FABRIC, TENANT = PORT_TENANT, HOST = PORT_HOST, TX, SPREAD, STEER }; // a port's edge is its role
 
 #define POLL_MIN 32 // with less room in the batch, no further queue is polled
 #define AHEAD 8u    // packets of a ring whose metadata are prefetched
 
-static_assert(offsetof(struct pkt_meta, nexthop) == 0 && offsetof(struct pkt_meta, vrf) == 16,
+static_assert(offsetof(struct pkt_meta, nexthop) == 0 && offsetof(struct pkt_meta, arg) == 12,
 	      "fresh metadata are written at once");
 
-// Counts the packets and initializes their metadata. Returns the length of the longest one.
-static inline uint32_t port_rx_count(struct port *port, uint16_t queue, struct rte_mbuf **pkts, unsigned n)
+// Counts the packets and initializes their metadata. Returns how many are longer than the port allows.
+static inline unsigned port_rx_count(const struct port *p, uint16_t queue, struct rte_mbuf **pkts, unsigned n)
 {
-	const struct port_fwd *f = rcu_read(port_fwds[port->id]);
-	struct port_counters *c = &counters->port[port->id];
-	const struct pkt_meta fresh = {.arg = queue};
-	uint8_t flags = f && f->mss ? META_CLAMP : 0;
-	uint32_t longest = 0;
+	const uint16_t port = p->id;
+	struct port_counters *c = &counters->port[port];
+	const rte_v128u32_t fresh = {0, 0, 0, queue}; // nexthop, hash, arg
+	uint8_t flags = p->rx_flags;
+	uint32_t longest = p->longest;
+	unsigned i, too_long = 0;
 	uint64_t bytes = 0;
-	unsigned i;
 
 	for (i = 0; i < n; i++) {
-		struct pkt_meta *md = meta(pkts[i]);
+		struct rte_mbuf *m = pkts[i];
+		struct pkt_meta *md = meta(m);
 
-		pkts[i]->port = port->id;
-		bytes += pkts[i]->pkt_len;
-		longest = RTE_MAX(longest, pkts[i]->pkt_len);
-		memcpy(md, &fresh, offsetof(struct pkt_meta, vrf)); // nexthop, hash, arg
+		bytes += m->pkt_len;
+		too_long += m->pkt_len > longest;
+		m->port = port;
+		memcpy(md, &fresh, sizeof(fresh));
 		md->reason = 0;
 		md->flags = flags;
 	}
 	c->rx_packets += n;
 	c->rx_bytes += bytes;
-	return longest;
+	return too_long;
 }
 
 // Drops the packets that are longer than `longest`. Returns how many are left.
@@ -59,17 +58,10 @@ static __rte_noinline uint16_t port_rx_bound(struct rte_mbuf **pkts, uint16_t n,
 			pkts[kept++] = pkts[i];
 			continue;
 		}
-		drop(pkts[i], frame_too_long);
+		drop_as(pkts[i], frame_too_long);
 		drop_packets(&pkts[i], 1);
 	}
 	return kept;
-}
-
-static __rte_noinline void port_rx_count_refused(struct port_queue *q)
-{
-	counters->port[q->port->id].rx_packets += q->too_long;
-	counters->drops[q->port->id][drop_frame_too_long.id] += q->too_long;
-	q->too_long = 0;
 }
 
 // False: not now, or another worker polls it.
@@ -95,11 +87,10 @@ static inline bool port_rx_may_poll(struct worker *w, struct port_queue *q, uint
 
 static inline edge_t port_rx_edge(const struct worker *w, const struct port_queue *q)
 {
-	static const edge_t edges[] = {[PORT_FABRIC] = FABRIC, [PORT_TENANT] = TENANT, [PORT_HOST] = HOST};
 	const struct spread_view *v = q->view;
 
 	if (likely(v == NULL || v->all_to == SPREAD_LOCAL))
-		return edges[q->port->role];
+		return q->port->role;
 	return w->role == WORKER_HOST_PATH && q->port->role == PORT_FABRIC ? STEER : SPREAD;
 }
 
@@ -113,15 +104,14 @@ static uint16_t poll_queue(struct rte_graph *graph, struct rte_node *node, struc
 	if (!port_rx_may_poll(w, q, &room))
 		return 0;
 	n = port->ops->rx(q, pkts, room);
-	if (unlikely(q->too_long > 0))
-		port_rx_count_refused(q);
 	if (n == 0)
 		return 0;
 	q->rx_packets += n;
-	if (unlikely(port_rx_count(port, q->index, pkts, n) > port->longest))
+	if (unlikely(port_rx_count(port, q->index, pkts, n) > 0)) {
 		n = port_rx_bound(pkts, n, port->longest);
-	if (n == 0)
-		return 0;
+		if (n == 0)
+			return 0;
+	}
 	if (unlikely(capture_active))
 		capture_batch(CAPTURE_RX, port->id, pkts, n);
 	if (unlikely(graph_tracing))
@@ -188,7 +178,7 @@ static uint16_t port_rx(struct rte_graph *graph, struct rte_node *node, void **o
 	unsigned rings = in ? in->n : 0, i, total = 0, at = w->next_queue;
 
 	w->in_now = in;
-	if (unlikely(rte_ring_count(w->inject) > 0))
+	if (unlikely(!rte_ring_empty(w->inject)))
 		total += port_rx_poll_inject(graph, node, w);
 	for (i = 0; i < rings + l->n && BATCH - total >= POLL_MIN; i++, at++) {
 		if (at >= rings + l->n)

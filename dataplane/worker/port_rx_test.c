@@ -23,8 +23,8 @@ static uint16_t rx_waiting(struct port_queue *q, struct rte_mbuf **pkts, uint16_
 	uint16_t i, k = (uint16_t)RTE_MIN(n, *have);
 
 	*have -= k;
-	q->too_long += refused;
-	refused = 0;
+	for (; refused > 0; refused--)
+		port_refused_too_long(q->port);
 	for (i = 0; i < k; i++) {
 		pkts[i] = router_hex("000102030405060708090a0b0c0d");
 		memset(meta(pkts[i]), 0xff, sizeof(struct pkt_meta)); // values of the buffer's last use

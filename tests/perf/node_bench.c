@@ -45,7 +45,7 @@ struct bench {
 	const char *node;
 	struct rte_mbuf *(*make)(const struct bench *b, unsigned i);
 	void (*call)(void); // a function of this name is measured instead of a node
-	enum { NO_ENCAP, MPLSOUDP, MPLSOGRE, VXLAN, ENCAPS } encap;
+	enum { NO_ENCAP, MPLSOUDP, MPLSOGRE, VXLAN, GENEVE, ENCAPS } encap;
 	bool v6; // of the underlay
 	uint32_t nexthop;
 };
@@ -109,7 +109,8 @@ static const struct {
 	const char *name, *shim; // shim: as it comes from the wire
 } encaps[ENCAPS] = {[MPLSOUDP] = {"mplsoudp", "c0de 19eb 0000 0000 00064140"},
 		    [MPLSOGRE] = {"mplsogre", "0000 8847 00064140"},
-		    [VXLAN] = {"vxlan", "c0de 12b5 0000 0000 08000000 00006400 02000000aa01 02000000bb02 0800"}};
+		    [VXLAN] = {"vxlan", "c0de 12b5 0000 0000 08000000 00006400 02000000aa01 02000000bb02 0800"},
+		    [GENEVE] = {"geneve", "c0de 17c1 0000 0000 00006558 00006400 02000000aa01 02000000bb02 0800"}};
 
 static struct rte_mbuf *from_wire(const struct bench *b, unsigned i)
 {
@@ -196,11 +197,11 @@ MEASURED void spread_hash(void)
 		results[i] = ip_hash(pkts[i], 0);
 }
 
+static struct rte_ring *ring;
+
 // A ring from one thread to another, with both ends in this thread.
 MEASURED void ring_handoff(void)
 {
-	struct rte_ring *ring = router_worker()->inject;
-
 	rte_ring_mp_enqueue_bulk(ring, (void **)pkts, batch, NULL);
 	rte_ring_sc_dequeue_bulk(ring, (void **)pkts, batch, NULL);
 }
@@ -256,12 +257,15 @@ static const struct bench benches[] = {
 	{"encap_mplsoudp4", to_nexthop, .nexthop = TUNNEL4(MPLSOUDP)},
 	{"encap_mplsogre4", to_nexthop, .nexthop = TUNNEL4(MPLSOGRE)},
 	{"encap_vxlan4", to_nexthop, .nexthop = TUNNEL4(VXLAN)},
+	{"encap_geneve4", to_nexthop, .nexthop = TUNNEL4(GENEVE)},
 	{"encap_mplsoudp6", to_nexthop, .nexthop = TUNNEL6(MPLSOUDP)},
 	{"encap_vxlan6", to_nexthop, .nexthop = TUNNEL6(VXLAN)},
+	{"encap_geneve6", to_nexthop, .nexthop = TUNNEL6(GENEVE)},
 	{"fabric_input", from_wire, .encap = VXLAN},
 	{"decap_mplsoudp", after_fabric_input, .encap = MPLSOUDP},
 	{"decap_mplsogre", after_fabric_input, .encap = MPLSOGRE},
 	{"decap_vxlan", after_fabric_input, .encap = VXLAN},
+	{"decap_geneve", after_fabric_input, .encap = GENEVE},
 	{"bridge_input", in_bridge, .encap = 0},
 	{"port_tx", to_wire, .encap = VXLAN},
 	{"flow4_lookup", in_flow, .v6 = false},
@@ -415,6 +419,7 @@ static void configure(void)
 	list->q[list->n++] = &port_get(RED0)->queues[0];
 	list->q[0]->rx_worker = list->q[0]->owner = router_worker()->id;
 	router_worker()->rx = list;
+	ring = router_worker()->inject;
 	whole = graph_create("bench", SOCKET_ID_ANY, NULL);
 	if (whole == NULL)
 		abort();
