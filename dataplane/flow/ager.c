@@ -2,6 +2,7 @@
 // Ages flows. Each worker scans its own chunks about once a second, one slice between two walks of its graph: it ends
 // expired flows, re-evaluates idle flows that are stale, and frees flows past their grace period. The master does what
 // belongs to no worker: generations, growth of the table, and the chunks of removed workers.
+#include <errno.h>
 #include <netinet/in.h>
 
 #include "flow/flow_private.h"
@@ -14,6 +15,7 @@
 #define SLICE_GAP_US 1000     // upper bound of the pause when no chunks are due
 #define AHEAD 8               // flows that are prefetched ahead
 #define SKIP 256              // chunks of other owners between two reads of the clock
+#define EVERY_ROUNDS 32       // one of so many rounds looks at all flows, for the generation of direction 1
 #define GROW_BUCKETS 256      // buckets moved per millisecond
 #define HAND_OVER 256         // chunks examined per millisecond and removed worker
 #define CLOCKS_APART 8        // seconds by which `seen` may be ahead of `now`: another worker read the clock later
@@ -27,6 +29,7 @@ static struct walker {  // one worker's scan
 	uint32_t due;   // chunks that are due
 	uint32_t at;    // current chunk
 	unsigned slot;  // flow in it at which the last slice stopped
+	unsigned round; // scans of all chunks since the start
 } __rte_cache_aligned walkers[WORKER_MAX];
 
 // Ends those flows that are still live. n <= FLOW_REMOVE / 2.
@@ -113,9 +116,8 @@ static bool ager_stale(const struct flow *f)
 
 // Returns a bitmap of the flows that need a closer look and prefetches their other cache lines. Direction 0's line
 // suffices to decide: timeouts are at least a second.
-static uint64_t ager_resting(const struct flow *first, uint64_t used, uint16_t now)
+static uint64_t ager_resting(const struct flow *first, uint64_t used, uint16_t now, bool all)
 {
-	bool all = squeezed();
 	uint64_t look = 0;
 	unsigned i;
 
@@ -140,7 +142,8 @@ static bool has_to_end(struct flow *f, uint16_t now)
 
 	if (state != FLOW_LIVE)
 		return state == FLOW_ENDED;
-	return ager_over(f, now) || (ager_stale(f) && !flow_decide_again(f, 0, NULL, false));
+	flow_forget_generation(f);
+	return ager_over(f, now) || (ager_stale(f) && flow_decide_again(f, 0, NULL, false) == -ESTALE);
 }
 
 static void end_all(unsigned worker, struct flow *first, uint64_t ends)
@@ -162,8 +165,8 @@ static void end_all(unsigned worker, struct flow *first, uint64_t ends)
 static bool walk_chunk(struct walker *w, unsigned worker, uint16_t now, uint64_t until)
 {
 	struct flow *first = flow_chunk_first(w->at);
-	uint64_t look = ager_resting(first, flow_chunk_used(w->at) & ~0ull << w->slot, now), ends = 0;
-	bool all = true;
+	bool every = squeezed() || w->round % EVERY_ROUNDS == 0, all = true;
+	uint64_t look = ager_resting(first, flow_chunk_used(w->at) & ~0ull << w->slot, now, every), ends = 0;
 
 	for (; look && all; look &= look - 1) {
 		unsigned i = (unsigned)__builtin_ctzll(look);
@@ -201,6 +204,7 @@ static void ager_walk(struct walker *w, unsigned worker, uint32_t chunks, uint64
 		if (w->at == 0 || w->at > chunks) {
 			w->at = 1;
 			w->slot = 0;
+			w->round++;
 		}
 		mine = flow_chunk_mine(worker, w->at);
 		if (mine && !walk_chunk(w, worker, now, until))

@@ -70,18 +70,20 @@ struct flow {
 	struct flow_dir dir[2];
 	// enum flow_state. Written by the flow's creator, then by the thread that ends it, then by its chunk's owner.
 	uint8_t state;
-	uint8_t tcp;        // enum flow_tcp
-	uint8_t fin;        // a bit for each direction that has sent FIN
-	bool born_denied;   // charged to the port's cap of denied flows; constant from creation on
-	uint16_t reason;    // drop reason while denied
-	uint16_t port[2];   // ids of the ports by which direction 0 enters and leaves; 0 = a tunnel
-	uint16_t owner;     // port that the flow is charged to (quota)
-	uint16_t meter[2];  // meters of rule[], each for both directions; the ports' own meters are in port_fwd
-	uint16_t mirror[2]; // mirrors of rule[]
-	uint32_t rule[2];   // ids of the deciding rules of the sender's and of the receiver's port; 0 = the default
-	uint32_t nat;       // id of the translation rule, 0 = none
-	uint32_t created;   // flow_now()
-	uint32_t unused;
+	uint8_t tcp;          // enum flow_tcp
+	uint8_t fin;          // a bit for each direction that has sent FIN
+	bool born_denied;     // charged to the port's cap of denied flows; constant from creation on
+	uint16_t reason;      // drop reason while denied
+	uint16_t port[2];     // ids of the ports by which direction 0 enters and leaves; 0 = a tunnel
+	uint16_t owner;       // port that the flow is charged to (quota)
+	uint16_t meter[2];    // meters of rule[], each for both directions; the ports' own meters are in port_fwd
+	uint16_t mirror[2];   // mirrors of rule[]
+	uint32_t rule[2];     // ids of the deciding rules of the sender's and of the receiver's port; 0 = the default
+	uint32_t nat;         // id of the translation rule, 0 = none
+	uint32_t created;     // flow_now()
+	uint8_t lock;         // held while a worker decides about the flow or follows its TCP state (flow_lock.h)
+	uint8_t after_end[2]; // TCP_CLOSING, TCP_CLOSED: packets of each direction since then
+	uint8_t unused;
 	uint32_t other_packets[2]; // counted by workers that are not dir[].owner, atomic
 	uint64_t other_bytes[2];
 } __rte_aligned(64);

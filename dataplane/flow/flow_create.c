@@ -3,8 +3,11 @@
 // last packets, fragments and ICMP errors.
 // Reads: port, vrf, l3, flags, nexthop (with META_NEXTHOP).  Writes: nexthop, hash.
 // Next: by the flow's next hop, or as without flows.
+#include <errno.h>
+
 #include "flow/act.h"
 #include "flow/decide.h"
+#include "flow/flow_lock.h"
 #include "flow/flow_log.h"
 #include "flow/flow_private.h"
 #include "flow/fragment.h"
@@ -26,9 +29,9 @@ DROP_REASON(flow_nat_exhausted, "No source port of the translation pool was free
 DROP_REASON(flow_nat_no_route, "A translation rule matches, but there is no route to the destination after it.");
 DROP_REASON(flow_no_first_fragment,
 	    "A later fragment arrived before the first fragment of its packet, and only the first one has the ports.");
-DROP_REASON(
-	flow_changing,
-	"Other workers kept creating and ending the packet's flow, after a change of routes, rules or translation.");
+DROP_REASON(flow_changing, "Other workers kept creating and ending the packet's flow, after a change of routes, rules "
+			   "or translation, or one "
+			   "of them was preempted while it decided about the flow. See `corelane worker latency`.");
 DROP_REASON(flow_icmp_error_long,
 	    "An ICMP error about a flow is longer than RFC 1812 (576 bytes) or RFC 4443 (1,280 bytes) allow.");
 DROP_REASON(flow_icmp_error_rate,
@@ -130,7 +133,8 @@ static bool flow_create_orphaned(const struct flow *f)
 	return f->port[0] && (p == NULL || p->vrf != f->dir[0].key.zone);
 }
 
-bool flow_decide_again(struct flow *f, unsigned dir, const struct nexthop *via, bool hit)
+// The caller holds the flow's lock, so that generations never run backwards.
+static int flow_create_decide_again(struct flow *f, unsigned dir, const struct nexthop *via, bool hit)
 {
 	uint16_t gen0 = __atomic_load_n(&flow_zones[f->dir[0].key.zone].gen, __ATOMIC_ACQUIRE);
 	uint16_t gen1 = __atomic_load_n(&flow_zones[f->dir[1].key.zone].gen, __ATOMIC_ACQUIRE);
@@ -143,19 +147,31 @@ bool flow_decide_again(struct flow *f, unsigned dir, const struct nexthop *via, 
 
 	if (f->dir[0].gen != gen0) {
 		if (flow_create_orphaned(f))
-			return false;
+			return -ESTALE;
 		if (f->dir[0].flags & FLOW_FIXED)
 			q.via = via && dir == 0 ? via : rcu_read(nexthop_table[f->dir[0].nexthop]);
 		flow_decide(&q, &a);
 		if (hit)
 			count_hits(&a);
 		if (!a.stateful || a.nat.rule != f->nat)
-			return false;
+			return -ESTALE;
 		flow_create_apply(f, &a, gen0, q.via != NULL);
 	}
 	if (dir == 1 && f->dir[1].gen != gen1)
 		route_back(f, gen1);
-	return true;
+	flow_forget_generation(f);
+	return 0;
+}
+
+int flow_decide_again(struct flow *f, unsigned dir, const struct nexthop *via, bool hit)
+{
+	int ret;
+
+	if (!flow_lock_take(f))
+		return -EBUSY;
+	ret = flow_create_decide_again(f, dir, via, hit);
+	flow_lock_release(f);
+	return ret;
 }
 
 // --- A new flow. ---
@@ -283,12 +299,14 @@ static edge_t flow_create_batch(struct work *w, const bool v6)
 
 static void follow_tcp(struct flow *f, unsigned dir, uint8_t flags)
 {
-	uint8_t next = flow_tcp_next(f, dir, flags);
 	unsigned i;
 
-	f->tcp = next;
-	for (i = 0; i < 2; i++) // always: another worker may have written older flags
+	if (!flow_lock_take(f))
+		return; // the packet passes; later ones show the state as well
+	f->tcp = flow_tcp_next(f, dir, flags);
+	for (i = 0; i < 2; i++)
 		f->dir[i].flags = (uint8_t)((f->dir[i].flags & ~FLOW_WATCH) | flow_watch(f));
+	flow_lock_release(f);
 }
 
 static bool flow_create_translate(struct work *w, const struct flow *f, unsigned dir)
@@ -381,16 +399,18 @@ static flow_entry_t flow_create_find(struct work *w, const bool v6)
 
 static edge_t flow_create_known(struct work *w, flow_entry_t e, const bool v6)
 {
+	const struct nexthop *via = (w->md->flags & META_NEXTHOP) ? w->md->nexthop : NULL;
 	struct flow *f = flow_of(e);
+	int ret = 0;
 
-	if (f->dir[e & 1].gen != flow_zones[w->md->vrf].gen &&
-	    !flow_decide_again(f, e & 1, (w->md->flags & META_NEXTHOP) ? w->md->nexthop : NULL, true)) {
-		if (w->again++ > AGAIN_MAX)
-			return drop(w->m, flow_changing);
-		flow_end(f);
-		return flow_create_batch(w, v6);
-	}
-	return flow_create_act(w, e, v6);
+	if (f->dir[e & 1].gen != flow_zones[w->md->vrf].gen)
+		ret = flow_decide_again(f, e & 1, via, true);
+	if (likely(ret == 0))
+		return flow_create_act(w, e, v6);
+	if (ret == -EBUSY || w->again++ > AGAIN_MAX)
+		return drop(w->m, flow_changing);
+	flow_end(f);
+	return flow_create_batch(w, v6);
 }
 
 // A flow that flow_lookup did not find is not looked up again: if it exists by now, the insertion reports it.

@@ -392,6 +392,77 @@ static void tcp_from_the_middle_proves_itself(void **state)
 	assert_int_equal(tcp_after(&f, 0), TCP_ESTABLISHED);
 }
 
+// Whoever knows the 5-tuple can forge the end of a connection: it is closed only until both hosts prove that it lives.
+static void tcp_survives_a_forged_end(void **state)
+{
+	static const uint8_t ends[] = {TCP_RST, TCP_FIN | TCP_ACK};
+	unsigned i, k;
+
+	for (i = 0; i < RTE_DIM(ends); i++) {
+		struct flow f = {.tcp = TCP_ESTABLISHED};
+
+		f.tcp = flow_tcp_next(&f, 0, ends[i]);
+		f.tcp = flow_tcp_next(&f, 1, ends[i]);
+		assert_true(f.tcp >= TCP_CLOSING);
+		for (k = 0; k < 10; k++) // what was on its way to the host that closed, each answered by a RST
+			assert_true(tcp_after(&f, 1) >= TCP_CLOSING);
+		f.tcp = flow_tcp_next(&f, 0, TCP_RST);
+		assert_int_equal(f.tcp, TCP_CLOSED);
+		for (k = 0; k < 2; k++) {
+			assert_int_equal(tcp_after(&f, 0), TCP_CLOSED);
+			assert_int_equal(tcp_after(&f, 1), TCP_CLOSED);
+		}
+		assert_int_equal(tcp_after(&f, 0), TCP_CLOSED);
+		assert_int_equal(tcp_after(&f, 1), TCP_ESTABLISHED);
+		f.tcp = flow_tcp_next(&f, 0, TCP_FIN | TCP_ACK); // the real end
+		assert_int_equal(f.tcp, TCP_FIN_WAIT);
+		f.tcp = flow_tcp_next(&f, 1, TCP_FIN | TCP_ACK);
+		assert_int_equal(f.tcp, TCP_CLOSING);
+	}
+}
+
+// The decision of a direction is never taken for current because its generation came round, at the 65,535th change.
+static void generations_wrap_around(void **state)
+{
+	struct packet back = {.src = "10.0.0.3", .dst = "10.0.0.2", .sport = 2000, .dport = 1000};
+	unsigned i;
+
+	assert_string_equal(create(&there4, RED0), "port_output");
+	assert_string_equal(create(&back, RED1), "port_output");
+	for (i = 0; i < UINT16_MAX; i++) {
+		flow_zone_changed(RED);
+		flow_changes_take_effect();
+		if (i % 16384 == 0)
+			assert_string_equal(create(&there4, RED0), "port_output");
+	}
+	assert_string_equal(lookup(&back, RED1), "flow4_create");
+	assert_string_equal(create(&back, RED1), "port_output");
+	assert_string_equal(lookup(&back, RED1), "port_output");
+}
+
+// A worker that was preempted while it decided about a flow does not make another one wait for long, or pass packets by
+// the old decision.
+static void another_worker_decides(void **state)
+{
+	struct rte_mbuf *m = sent(RED0, &there4);
+	struct flow *f;
+
+	assert_string_equal(create(&there4, RED0), "port_output");
+	f = only();
+	f->lock = 1;
+	assert_string_equal(lookup(&there4, RED0), "port_output"); // the fast path does not take it
+	flow_zone_changed(RED);
+	flow_changes_take_effect();
+	assert_string_equal(lookup(&there4, RED0), "flow4_create");
+	meta(m)->arg = flow_entry(f, 0);
+	assert_string_equal(node_test_one("flow4_create", m), "drop");
+	assert_string_equal(node_test_reason(m), "flow_changing");
+	f->lock = 0;
+	meta(m)->arg = flow_entry(f, 0);
+	assert_string_equal(node_test_one("flow4_create", m), "port_output");
+	rte_pktmbuf_free(m);
+}
+
 // Rules do not see an ICMP error about an allowed flow, so each port has a rate of them.
 static void errors_about_flows_have_a_rate(void **state)
 {
@@ -440,7 +511,10 @@ int main(void)
 		cmocka_unit_test_setup_teardown(one_port_does_not_take_the_table, begin, end),
 		cmocka_unit_test_setup_teardown(a_large_port_beside_an_attacker, begin, end),
 		cmocka_unit_test(denied_flows_have_a_cap),
+		cmocka_unit_test_setup_teardown(generations_wrap_around, begin, end),
+		cmocka_unit_test_setup_teardown(another_worker_decides, begin, end),
 		cmocka_unit_test(tcp_from_the_middle_proves_itself),
+		cmocka_unit_test(tcp_survives_a_forged_end),
 		cmocka_unit_test(errors_about_flows_have_a_rate),
 		cmocka_unit_test(quota_of_a_port),
 	};

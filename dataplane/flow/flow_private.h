@@ -54,6 +54,15 @@ uint32_t flow_pool_get(unsigned worker);   // makes the worker the owner of a ch
 void flow_pool_put(uint32_t chunk);        // the chunk loses its owner
 
 struct nexthop;
-// Re-evaluates a stale flow. Returns false if it must end: it would no longer be kept, or be translated by another
-// rule. via: next hop of the packet's label or VNI, or NULL. hit: count a hit for the rules.
-bool flow_decide_again(struct flow *f, unsigned dir, const struct nexthop *via, bool hit);
+// Re-evaluates a stale flow. Returns -ESTALE if it must end: it would no longer be kept, or be translated by another
+// rule; -EBUSY if a worker that was preempted is at it. via: next hop of the packet's label or VNI, or NULL. hit: count
+// a hit for the rules.
+int flow_decide_again(struct flow *f, unsigned dir, const struct nexthop *via, bool hit);
+
+// Generations have 16 bits. Direction 1 is routed with its own packets only; if none came while the zone changed 65,535
+// times, its old generation would look like the current one. So a stale one becomes 0, which never is current.
+static inline void flow_forget_generation(struct flow *f)
+{
+	if (f->dir[1].gen != __atomic_load_n(&flow_zones[f->dir[1].key.zone].gen, __ATOMIC_RELAXED))
+		__atomic_store_n(&f->dir[1].gen, 0, __ATOMIC_RELAXED);
+}

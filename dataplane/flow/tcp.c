@@ -38,6 +38,7 @@ SETTING(flow_icmp_seconds, flow_timeouts.icmp);
 SETTING(flow_other_seconds, flow_timeouts.other);
 SETTING(flow_denied_seconds, flow_timeouts.denied);
 
+#define SURVIVED_PACKETS 3  // packets each way that prove that a RST or the FINs were not of this connection
 #define MIDSTREAM_PACKETS 3 // packets each way before a connection without a handshake counts as established
 
 static bool carried(const struct flow *f, unsigned dir)
@@ -47,12 +48,27 @@ static bool carried(const struct flow *f, unsigned dir)
 	return d->packets + __atomic_load_n(&f->other_packets[dir], __ATOMIC_RELAXED) >= MIDSTREAM_PACKETS || d->hi;
 }
 
+static uint8_t tcp_closed(struct flow *f, uint8_t state)
+{
+	f->after_end[0] = f->after_end[1] = 0;
+	return state;
+}
+
+// Sequence numbers are not followed, so anyone who knows the 5-tuple can forge the end of a connection. A host that has
+// closed it answers every further packet with a RST; if both hosts go on instead, the connection is alive.
+static bool tcp_survived(struct flow *f, unsigned dir)
+{
+	if (f->after_end[dir] < SURVIVED_PACKETS)
+		f->after_end[dir]++;
+	return f->after_end[0] == SURVIVED_PACKETS && f->after_end[1] == SURVIVED_PACKETS;
+}
+
 uint8_t flow_tcp_next(struct flow *f, unsigned dir, uint8_t flags)
 {
 	uint8_t was = f->tcp;
 
 	if (flags & TCP_RST)
-		return TCP_CLOSED;
+		return tcp_closed(f, TCP_CLOSED);
 	if ((flags & (TCP_SYN | TCP_ACK)) == TCP_SYN && dir == 0) {
 		if (was == TCP_NONE || was >= TCP_CLOSING) { // a new connection with the same ports
 			f->fin = 0;
@@ -62,10 +78,16 @@ uint8_t flow_tcp_next(struct flow *f, unsigned dir, uint8_t flags)
 	}
 	if ((flags & (TCP_SYN | TCP_ACK)) == (TCP_SYN | TCP_ACK) && dir == 1)
 		return was == TCP_SYN_SENT ? TCP_SYN_RECV : was;
+	if (was >= TCP_CLOSING && !(flags & TCP_FIN)) {
+		if (!tcp_survived(f, dir))
+			return was;
+		f->fin = 0;
+		return TCP_ESTABLISHED;
+	}
 	if (flags & TCP_FIN)
 		f->fin |= (uint8_t)(1 << dir);
-	if (f->fin == 3)
-		return TCP_CLOSING;
+	if (was == TCP_CLOSED || f->fin == 3)
+		return tcp_closed(f, was == TCP_CLOSED ? TCP_CLOSED : TCP_CLOSING);
 	if (f->fin != 0)
 		return TCP_FIN_WAIT;
 	if (was == TCP_SYN_RECV && dir == 0)

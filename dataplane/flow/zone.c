@@ -26,6 +26,10 @@ void flow_zone_changed(uint16_t zone)
 	waiting[n_waiting++] = zone;
 }
 
+// A generation may be used again once no flow has it any more. It takes 65,535 changes of one zone, each an API request
+// of its own or a millisecond of master's work. Meanwhile the owner of each flow has looked at it: about once a second
+// at one that rests or is stale (its decision then gets the current generation), and in one of 32 rounds at all of them
+// (flow_forget_generation()).
 void flow_changes_take_effect(void)
 {
 	unsigned i;
