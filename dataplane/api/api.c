@@ -207,7 +207,7 @@ static int api_answer(struct api_conn *c, const struct ttrpc_header *h, const ui
 		turn_end();
 		return ret;
 	}
-	if ((h->flags & (TTRPC_REMOTE_CLOSED | TTRPC_REMOTE_OPEN)) == 0)
+	if (!e->method->single && (h->flags & (TTRPC_REMOTE_CLOSED | TTRPC_REMOTE_OPEN)) == 0)
 		return error_set(err, EINVAL, "method", req->method, NULL,
 				 "answers with a stream and was called as unary");
 	return api_stream_open(c, h->stream, e, req->payload.data, req->payload.len, err);

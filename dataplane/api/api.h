@@ -2,10 +2,11 @@
 // The API server: protobuf messages over ttrpc (containerd's protocol) on a Unix socket.
 //
 // A module registers its methods with API_METHODS. All handlers run on the master thread. Requests of a client are
-// answered in order of arrival. A stream is produced only as fast as its client reads: while API_BUFFER bytes wait
+// answered in order of arrival, except for methods that work in shares. A stream is produced only as fast as its client reads: while API_BUFFER bytes wait
 // for a client, its streams pause, and it is disconnected after API_STALL seconds without reading.
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -45,6 +46,7 @@ struct api_method {
 	const ProtobufCMessageDescriptor *req, *resp;
 	api_unary_fn unary; // either this
 	api_next_fn next;   // or this
+	bool single;        // the first item of next() answers a unary call: a long task in shares (api_again())
 	api_done_fn done;
 	size_t cursor_size;
 };
@@ -66,6 +68,8 @@ void api_listen(struct api_listener *l);
 
 // Resumes the stream of this call. Master thread only; next() of the call must have returned -EAGAIN.
 void api_wake(struct api_call *call);
+// Returned by next() when its share of the master's time is used up: it is called again after others had their turn.
+int api_again(struct api_call *call);
 
 // Listens on path (mode 0660, and the groups of role_set_group() in an access control list). Refuses when another process answers there; removes a stale socket.
 int api_server_start(struct event_base *base, const char *path, struct error *err);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Streams: a cursor produces one item after the other, as fast as the client reads.
+// Streams: a cursor produces one item after the other, as fast as the client reads. Unary calls that work in shares are
+// streams of one item, which is sent as their answer.
 #include <errno.h>
 #include <stdlib.h>
 #include <time.h>
@@ -111,6 +112,12 @@ void api_wake(struct api_call *call)
 	api_conn_schedule(call->stream->conn);
 }
 
+int api_again(struct api_call *call)
+{
+	api_wake(call);
+	return -EAGAIN;
+}
+
 static void stream_fail(struct api_stream *s, int ret, struct error *err)
 {
 	api_error_complete(err, ret);
@@ -120,7 +127,9 @@ static void stream_fail(struct api_stream *s, int ret, struct error *err)
 
 static void stream_send(struct api_stream *s, struct error *err)
 {
-	int ret = ttrpc_send_data(s->conn->out, s->id, s->item);
+	bool single = s->entry->method->single;
+	int ret = single ? ttrpc_send_answer(s->conn->out, s->id, s->item, &s->call.memory)
+			 : ttrpc_send_data(s->conn->out, s->id, s->item);
 
 	if (ret == -EMSGSIZE)
 		ret = error_set(err, ENOSPC, NULL, NULL, NULL, "an item of the stream is longer than %d bytes",
@@ -128,6 +137,8 @@ static void stream_send(struct api_stream *s, struct error *err)
 	arena_reset(&s->call.memory);
 	if (ret < 0)
 		stream_fail(s, ret, err);
+	else if (single)
+		api_stream_close(s);
 }
 
 // Produces one item of one stream and puts the stream last, so that the next item is another stream's.

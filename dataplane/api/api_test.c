@@ -216,6 +216,39 @@ static void wake(void **state)
 	assert_int_equal(test_streams_open, 1);
 }
 
+// A unary call in shares: other requests of the client are answered between them.
+static void shares(void **state)
+{
+	Corelane__V1__RouteLookupRequest req = CORELANE__V1__ROUTE_LOOKUP_REQUEST__INIT;
+	uint8_t bytes[512];
+	Corelane__V1__Route *route;
+	struct test_frame *f;
+	Ttrpc__Response *r;
+	size_t n;
+
+	req.address = "192.0.2.1";
+	n = test_pack_request(bytes, 1, 0, TEST_SERVICE, "Slow", &req.base);
+	n += test_pack_request(bytes + n, 3, 0, TEST_SERVICE, "Lookup", &req.base);
+	assert_int_equal(api_conn_input(t.conn, bytes, n), 0);
+	assert_int_equal(test_conn_wait(&t)->h.stream, 3);
+	f = test_conn_wait(&t);
+	assert_non_null(f);
+	assert_int_equal(f->h.stream, 1);
+	assert_int_equal(f->h.type, TTRPC_RESPONSE);
+	r = ttrpc__response__unpack(NULL, f->h.length, f->data);
+	assert_null(r->status);
+	route = corelane__v1__route__unpack(NULL, r->payload.len, r->payload.data);
+	assert_int_equal(route->nexthop, 1000);
+	corelane__v1__route__free_unpacked(route, NULL);
+	ttrpc__response__free_unpacked(r, NULL);
+	api_conn_input(t.conn, NULL, 0);
+	assert_null(test_conn_next(&t)); // nothing follows an answer
+	req.vrf = "fail";
+	test_conn_request(&t, 5, 0, TEST_SERVICE, "Slow", &req.base);
+	assert_status(test_conn_wait(&t), 5, 5, "vrf 'fail': no such VRF");
+	assert_int_equal(t.conn->streams, 0);
+}
+
 static void cancel(void **state)
 {
 	Corelane__V1__RouteListRequest req = CORELANE__V1__ROUTE_LIST_REQUEST__INIT;
@@ -411,6 +444,7 @@ int main(void)
 					   TEST(stream),
 					   TEST(stream_fails),
 					   TEST(wake),
+					   TEST(shares),
 					   TEST(cancel),
 					   TEST(many_streams),
 					   TEST(fair),

@@ -89,7 +89,30 @@ static void list_done(void *cursor)
 		test_streams_open--;
 }
 
+// Answers with its 1000th call, after several turns: nexthop is the number of calls.
+static int slow(struct api_call *call, const void *req, void *cursor, void *item, struct error *err)
+{
+	const Corelane__V1__RouteLookupRequest *r = req;
+	Corelane__V1__Route *route = item;
+	struct list_cursor *c = cursor;
+
+	if (++c->n < 1000)
+		return api_again(call);
+	if (strcmp(r->vrf, "fail") == 0)
+		return error_set(err, ENOENT, "vrf", r->vrf, NULL, "no such VRF");
+	route->vrf = r->vrf;
+	route->nexthop = c->n;
+	return 1;
+}
+
 static const struct api_method methods[] = {
+	{.service = TEST_SERVICE,
+	 .name = "Slow",
+	 .req = &corelane__v1__route_lookup_request__descriptor,
+	 .resp = &corelane__v1__route__descriptor,
+	 .next = slow,
+	 .single = true,
+	 .cursor_size = sizeof(struct list_cursor)},
 	{.service = TEST_SERVICE,
 	 .name = "Lookup",
 	 .req = &corelane__v1__route_lookup_request__descriptor,

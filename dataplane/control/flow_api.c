@@ -11,7 +11,7 @@
 #include "flow/tcp.h"
 #include "port/registry.h"
 
-#define READ_AT_ONCE 1024
+#define SHARE 4096 // flows that one turn of the master looks at, in less than a millisecond
 
 typedef Corelane__V1__Flow PbFlow;
 
@@ -84,35 +84,51 @@ static bool flow_api_live(const struct flow *f)
 	return __atomic_load_n(&f->state, __ATOMIC_ACQUIRE) == FLOW_LIVE;
 }
 
-static int flow_api_next(struct api_call *call, struct cursor *c, PbFlow *item)
+// Returns the next flow that matches. NULL: this turn's share is used up, or c->at is at the end.
+static struct flow *flow_api_find(struct cursor *c)
 {
-	while (++c->at < flow_used_range()) {
-		struct flow *f = &flows[c->at];
+	uint32_t end = (uint32_t)RTE_MIN((uint64_t)c->at + SHARE, (uint64_t)flow_used_range() - 1);
 
-		if (c->at % READ_AT_ONCE == 0)
-			rcu_quiescent(RCU_MASTER);
-		if (flow_api_live(f) && flow_filter_match(&c->filter, f)) {
-			flow_encode(call, f, item);
-			c->given++;
-			return 1;
-		}
+	while (c->at < end) {
+		struct flow *f = &flows[++c->at];
+
+		if (flow_api_live(f) && flow_filter_match(&c->filter, f))
+			return f;
 	}
-	return 0;
+	return NULL;
+}
+
+static bool flow_api_at_end(const struct cursor *c)
+{
+	return c->at + 1 >= flow_used_range();
+}
+
+static int flow_api_begin(const Corelane__V1__FlowFilter *in, struct cursor *c, struct error *err)
+{
+	int ret = c->begun ? 0 : flow_filter_decode(in, &c->filter, err);
+
+	c->begun = true;
+	return ret;
 }
 
 static int flow_api_list(struct api_call *call, const void *req, void *cursor, void *item, struct error *err)
 {
 	const Corelane__V1__FlowFilter *in = req;
 	struct cursor *c = cursor;
-	int ret = c->begun ? 0 : flow_filter_decode(in, &c->filter, err);
+	struct flow *f;
+	int ret = flow_api_begin(in, c, err);
 
-	if (ret < 0)
+	if (ret < 0 || (in->limit > 0 && c->given == in->limit))
 		return ret;
-	c->begun = true;
 	rcu_reader_online(RCU_MASTER); // so that no flow is freed and reused meanwhile
-	ret = in->limit == 0 || c->given < in->limit ? flow_api_next(call, c, item) : 0;
+	f = flow_api_find(c);
+	if (f)
+		flow_encode(call, f, item);
 	rcu_reader_offline(RCU_MASTER);
-	return ret;
+	if (f == NULL)
+		return flow_api_at_end(c) ? 0 : api_again(call);
+	c->given++;
+	return 1;
 }
 
 static void flow_api_encode_count(uint64_t n, Corelane__V1__FlowCount *out)
@@ -129,38 +145,36 @@ static void flow_api_encode_count(uint64_t n, Corelane__V1__FlowCount *out)
 }
 
 // Counts the flows that match, and ends them if `end` is set.
-static int flow_api_each(const Corelane__V1__FlowFilter *in, bool end, Corelane__V1__FlowCount *out, struct error *err)
+static int flow_api_each(struct api_call *call, const void *req, struct cursor *c, bool end,
+			 Corelane__V1__FlowCount *out, struct error *err)
 {
-	struct flow_filter filter;
-	uint64_t n = 0;
-	uint32_t i;
-	int ret = flow_filter_decode(in, &filter, err);
+	int ret = flow_api_begin(req, c, err);
+	uint32_t until = c->at + SHARE;
+	struct flow *f;
 
 	if (ret < 0)
 		return ret;
 	rcu_reader_online(RCU_MASTER);
-	for (i = 1; i < flow_used_range(); i++) {
-		if (i % READ_AT_ONCE == 0)
-			rcu_quiescent(RCU_MASTER); // flows that have ended may be freed
-		if (!flow_api_live(&flows[i]) || !flow_filter_match(&filter, &flows[i]))
-			continue;
-		n++;
+	while (c->at < until && (f = flow_api_find(c)) != NULL) {
+		c->given++;
 		if (end)
-			flow_end(&flows[i]);
+			flow_end(f);
 	}
 	rcu_reader_offline(RCU_MASTER);
-	flow_api_encode_count(n, out);
-	return 0;
+	if (!flow_api_at_end(c))
+		return api_again(call);
+	flow_api_encode_count(c->given, out);
+	return 1;
 }
 
-static int flow_api_count(struct api_call *call, const void *req, void *resp, struct error *err)
+static int flow_api_count(struct api_call *call, const void *req, void *cursor, void *item, struct error *err)
 {
-	return flow_api_each(req, false, resp, err);
+	return flow_api_each(call, req, cursor, false, item, err);
 }
 
-static int flow_api_flush(struct api_call *call, const void *req, void *resp, struct error *err)
+static int flow_api_flush(struct api_call *call, const void *req, void *cursor, void *item, struct error *err)
 {
-	return flow_api_each(req, true, resp, err);
+	return flow_api_each(call, req, cursor, true, item, err);
 }
 
 static int flow_api_resize(struct api_call *call, const void *req, void *resp, struct error *err)
@@ -177,9 +191,9 @@ static const struct api_method methods[] = {
 	{"corelane.v1.Flows", "List", &corelane__v1__flow_filter__descriptor, &corelane__v1__flow__descriptor,
 	 .next = flow_api_list, .cursor_size = sizeof(struct cursor)},
 	{"corelane.v1.Flows", "Count", &corelane__v1__flow_filter__descriptor, &corelane__v1__flow_count__descriptor,
-	 .unary = flow_api_count},
+	 .next = flow_api_count, .single = true, .cursor_size = sizeof(struct cursor)},
 	{"corelane.v1.Flows", "Flush", &corelane__v1__flow_filter__descriptor, &corelane__v1__flow_count__descriptor,
-	 .unary = flow_api_flush},
+	 .next = flow_api_flush, .single = true, .cursor_size = sizeof(struct cursor)},
 	{"corelane.v1.Flows", "Resize", &corelane__v1__flow_resize_request__descriptor,
 	 &corelane__v1__flow_count__descriptor, .unary = flow_api_resize},
 };
