@@ -8,10 +8,15 @@
 // memory is unmapped.
 #include "port/vhost.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <rte_bitops.h>
@@ -22,6 +27,7 @@
 #include "base/wake_fd.h"
 
 #define MAX_VRINGS 256
+#define CONTROL_MS 100 // a front end writes a message in one go
 
 // Connections of the library, by its id (vid). A port may have two for a moment, when a guest restarts.
 struct conn {
@@ -168,6 +174,42 @@ static void vhost_conn_publish(struct vhost *v)
 	}
 }
 
+static bool vhost_conn_has_path(int fd, const char *path)
+{
+	struct sockaddr_un own = {}, peer = {};
+	socklen_t n = sizeof(own), n_peer = sizeof(peer);
+	socklen_t n_listens = sizeof(int);
+	int listens = 1;
+
+	if (getsockname(fd, (struct sockaddr *)&own, &n) < 0 || own.sun_family != AF_UNIX ||
+	    getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &n_listens) < 0 || listens)
+		return false;
+	getpeername(fd, (struct sockaddr *)&peer, &n_peer);
+	return strncmp(own.sun_path, path, sizeof(own.sun_path)) == 0 ||
+	       strncmp(peer.sun_path, path, sizeof(peer.sun_path)) == 0;
+}
+
+// The library reads and answers messages on one thread for all guests, and blocks in both. A front end that stops in
+// the middle of a message, or does not read its answers, is disconnected after CONTROL_MS. The library does not tell
+// its descriptors, so they are found by their path.
+static void limit_waiting(const char *path)
+{
+	static const struct timeval limit = {.tv_usec = CONTROL_MS * 1000};
+	DIR *dir = opendir("/proc/self/fd");
+	const struct dirent *e;
+
+	while (dir && (e = readdir(dir)) != NULL) {
+		int fd = atoi(e->d_name);
+
+		if (fd <= 0 || !vhost_conn_has_path(fd, path))
+			continue;
+		setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
+		setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
+	}
+	if (dir)
+		closedir(dir);
+}
+
 static int new_connection(int vid)
 {
 	char path[PATH_MAX];
@@ -183,6 +225,7 @@ static int new_connection(int vid)
 	if (v != NULL)
 		v->connected = true;
 	pthread_mutex_unlock(&vhost_lock);
+	limit_waiting(path);
 	return v != NULL ? 0 : -1;
 }
 
@@ -231,7 +274,9 @@ static void destroy_device(int vid)
 		port_watch_kick(v->watch);
 	}
 	pthread_mutex_unlock(&vhost_lock);
-	rcu_synchronize(); // also for a device that was not the latest: a worker may still be inside
+	// Also for a device that was not the latest: a worker may still be inside. The library unmaps the guest's memory
+	// when this returns, so the control messages of all guests wait for the slowest worker's walk here.
+	rcu_synchronize();
 }
 
 static void destroy_connection(int vid)

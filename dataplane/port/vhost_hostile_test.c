@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -260,6 +262,32 @@ static void mtu_against_buffers(void **state)
 	fixture_close(p);
 }
 
+// One thread serves the connections of all guests. A front end that stops in the middle of a message, or does not read
+// its answers, must not hold it.
+static void half_a_message(void **state)
+{
+	static const uint32_t set_features[] = {2, 1,
+						8}; // request, version, length of the payload, which does not follow
+	struct port_config cfg = fixture_config("vhost", PORT_TENANT, 1);
+	struct sockaddr_un un = {.sun_family = AF_UNIX};
+	int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+	struct port *held;
+
+	snprintf(cfg.name, sizeof(cfg.name), "held");
+	snprintf(cfg.socket, sizeof(cfg.socket), "%s/held", dir);
+	snprintf(un.sun_path, sizeof(un.sun_path), "%s/held", dir);
+	held = fixture_must_open(&cfg);
+	assert_int_equal(connect(fd, (struct sockaddr *)&un, sizeof(un)), 0);
+	assert_int_equal(write(fd, set_features, sizeof(set_features)), sizeof(set_features));
+	fixture_loop_ms(50);
+	connect_guest(state); // on another port
+	serves();
+	disconnect_guest(state);
+	close(fd);
+	fixture_loop_ms(50);
+	fixture_close(held);
+}
+
 static int stop(void **state)
 {
 	rmdir(dir);
@@ -271,11 +299,12 @@ static int stop(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		with_guest(one_descriptor),    with_guest(long_chains),
-		with_guest(lengths_that_wrap), with_guest(circle),
-		with_guest(outside_memory),    with_guest(across_the_end),
-		with_guest(past_the_table),    with_guest(indirect),
-		with_guest(rings_that_lie),    cmocka_unit_test(mtu_against_buffers),
+		with_guest(one_descriptor),       with_guest(long_chains),
+		with_guest(lengths_that_wrap),    with_guest(circle),
+		with_guest(outside_memory),       with_guest(across_the_end),
+		with_guest(past_the_table),       with_guest(indirect),
+		with_guest(rings_that_lie),       cmocka_unit_test(mtu_against_buffers),
+		cmocka_unit_test(half_a_message),
 	};
 
 	fixture_require();
