@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks that dependencies point one way, as the tables in docs/design.md say.
 
-A table is a fenced block that begins with ```rooms FOLDER. Each line names a room and says what it is. A room may use itself and the rooms
-above its line. "! A -> B" excuses an arrow that points the other way and still exists; what is not needed any more has to go.
-Tests may use every room. `layers.py names` instead lists the static functions of dataplane/ whose name two files of a room share.
+A table is a fenced block that begins with ```rooms FOLDER. Each line names a module or package and says what it is. It may use itself and
+those above its line. "! A -> B" excuses an arrow that points the other way and still exists; what is not needed any more has to go.
+Tests may use all of them. `layers.py names` instead lists the static functions of dataplane/ whose name two files of a module share.
 """
 import collections
 import json
@@ -63,7 +63,7 @@ def check(folder, rooms, excused):
         if room == used:
             continue
         if room not in rooms or used not in rooms:
-            wrong.append(f"{where}: {DESIGN} lists no room '{room if room not in rooms else used}' of {folder}/")
+            wrong.append(f"{where}: {DESIGN} lists no module '{room if room not in rooms else used}' of {folder}/")
         elif rooms.index(used) > rooms.index(room):
             needed.add((room, used))
             if (room, used) not in excused:

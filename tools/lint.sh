@@ -60,7 +60,7 @@ check codespell codespell "${text_files[@]}" # reads .codespellrc
 check shellcheck shellcheck -x "${scripts[@]}"
 [ ${#python_files[@]} = 0 ] || check pyflakes pyflakes3 "${python_files[@]}"
 check "SPDX lines" spdx_present
-check "dependencies of rooms" tools/layers.py
+check "dependencies of modules" tools/layers.py
 check "names of static functions" tools/layers.py names
 
 if [ ${#failed[@]} != 0 ]; then

@@ -94,7 +94,7 @@ struct port_config {
 	uint8_t rooms[PORT_ROOMS_SIZE] __rte_aligned(8); // see port_room_reserve()
 };
 
-// A room above keeps its own settings of a port in the port's configuration, so that they are checked and applied
+// A module above keeps its own settings of a port in the port's configuration, so that they are checked and applied
 // together with the others. It reserves bytes for them in a constructor and reaches them with the value that is
 // returned. They are zero in a new configuration.
 uint16_t port_room_reserve(size_t size);
