@@ -30,8 +30,8 @@ static const char *meter_name(uint16_t id)
 
 size_t flow_meter_names(struct api_call *call, const struct flow_side *from, const struct flow_side *to, char ***names)
 {
-	const uint16_t ids[MOST] = {flow_extras_config(from->port)->egress_meter, from->meter, to->meter,
-				    flow_extras_config(to->port)->ingress_meter};
+	const uint16_t ids[MOST] = {meters_config(flow_extras_config(from->port))->egress, from->meter, to->meter,
+				    meters_config(flow_extras_config(to->port))->ingress};
 	size_t i, n = 0;
 
 	*names = api_alloc(call, MOST * sizeof(**names));
@@ -50,7 +50,7 @@ static const char *mirror_name(uint16_t id, enum mirror_direction excluded)
 static void flow_extras_side(char **names, size_t *n, struct api_call *call, const struct flow_side *s,
 			     enum mirror_direction excluded)
 {
-	uint16_t port = flow_extras_config(s->port)->mirror;
+	uint16_t port = mirroring_config(flow_extras_config(s->port))->mirror;
 
 	flow_extras_add(names, n, call, mirror_name(port, excluded));
 	if (s->mirror != port)

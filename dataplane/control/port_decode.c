@@ -5,9 +5,12 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "eth/source_check.h"
 #include "flow/quota.h"
 #include "l2/bridge.h"
+#include "l3/underlay.h"
 #include "l3/vrf.h"
+#include "neighbor/neighbor.h"
 #include "policy/meter.h"
 #include "policy/mirror.h"
 #include "policy/rules.h"
@@ -128,7 +131,7 @@ static int port_decode_mirror(const char *name, struct port_config *c, struct er
 
 	if (*name && m == NULL)
 		return -ENOENT;
-	c->mirror = m ? m->id : 0;
+	mirroring_config_edit(c)->mirror = m ? m->id : 0;
 	return 0;
 }
 
@@ -183,23 +186,23 @@ int port_decode_field(const PbPort *in, const char *field, struct port_config *c
 		return port_decode_ifaddrs("port.guest_addresses", in->guest_addresses, in->n_guest_addresses, true,
 					   c->guests, &c->n_guests, err);
 	if (strcmp(field, "proxy_arp") == 0)
-		return c->proxy_arp = in->proxy_arp, 0;
+		return neighbor_config_edit(c)->proxy_arp = in->proxy_arp, 0;
 	if (strcmp(field, "mss_clamp") == 0)
-		return c->mss_clamp = in->mss_clamp, 0;
+		return routed_config_edit(c)->mss_clamp = in->mss_clamp, 0;
 	if (strcmp(field, "no_anycast_gateway") == 0)
-		return c->no_gateway_echo = in->no_anycast_gateway, 0;
+		return routed_config_edit(c)->no_gateway_echo = in->no_anycast_gateway, 0;
 	if (strcmp(field, "stateful") == 0)
 		return c->stateful = in->stateful, 0;
 	if (strcmp(field, "source_check") == 0)
-		return c->source_check = (uint8_t)in->source_check, 0;
+		return source_check_config_edit(c)->check = (uint8_t)in->source_check, 0;
 	if (strcmp(field, "flow_limit") == 0)
 		return flow_quota_config_edit(c)->limit = in->flow_limit, 0;
 	if (strcmp(field, "flow_rate") == 0)
 		return flow_quota_config_edit(c)->rate = in->flow_rate, 0;
 	if (strcmp(field, "egress_meter") == 0)
-		return port_decode_meter("port.egress_meter", in->egress_meter, &c->egress_meter, err);
+		return port_decode_meter("port.egress_meter", in->egress_meter, &meters_config_edit(c)->egress, err);
 	if (strcmp(field, "ingress_meter") == 0)
-		return port_decode_meter("port.ingress_meter", in->ingress_meter, &c->ingress_meter, err);
+		return port_decode_meter("port.ingress_meter", in->ingress_meter, &meters_config_edit(c)->ingress, err);
 	if (strcmp(field, "mirror") == 0)
 		return port_decode_mirror(in->mirror, c, err);
 	if (strcmp(field, "egress_rules") == 0)

@@ -2,10 +2,13 @@
 // Encodes a port as a message (api/port.proto).
 #include "control/port_message.h"
 
+#include "eth/source_check.h"
 #include "flow/quota.h"
 #include "graph/counters.h"
 #include "l2/bridge.h"
+#include "l3/underlay.h"
 #include "l3/vrf.h"
+#include "neighbor/neighbor.h"
 #include "policy/meter.h"
 #include "policy/mirror.h"
 #include "policy/rules.h"
@@ -33,6 +36,13 @@ static char *port_encode_mac(struct api_call *call, const struct rte_ether_addr 
 static char *port_encode_meter(struct api_call *call, uint16_t id)
 {
 	const struct meter *m = meter_get(id);
+
+	return api_strdup(call, m ? m->cfg.name : "");
+}
+
+static char *port_encode_mirror(struct api_call *call, uint16_t id)
+{
+	const struct mirror *m = mirror_get(id);
 
 	return api_strdup(call, m ? m->cfg.name : "");
 }
@@ -148,16 +158,16 @@ void port_encode(struct api_call *call, struct port *p, PbPort *out)
 	out->gateways = port_encode_prefixes(call, c->gateways, c->n_gateways, &out->n_gateways);
 	out->guest_mac = port_encode_mac(call, &c->guest_mac);
 	out->guest_addresses = port_encode_prefixes(call, c->guests, c->n_guests, &out->n_guest_addresses);
-	out->proxy_arp = c->proxy_arp;
-	out->mss_clamp = c->mss_clamp;
-	out->no_anycast_gateway = c->no_gateway_echo;
+	out->proxy_arp = neighbor_config(c)->proxy_arp;
+	out->mss_clamp = routed_config(c)->mss_clamp;
+	out->no_anycast_gateway = routed_config(c)->no_gateway_echo;
 	out->stateful = c->stateful;
-	out->source_check = (Corelane__V1__SourceCheck)c->source_check;
+	out->source_check = (Corelane__V1__SourceCheck)source_check_config(c)->check;
 	out->flow_limit = flow_quota_config(c)->limit;
 	out->flow_rate = flow_quota_config(c)->rate;
-	out->egress_meter = port_encode_meter(call, c->egress_meter);
-	out->ingress_meter = port_encode_meter(call, c->ingress_meter);
-	out->mirror = api_strdup(call, mirror_get(c->mirror) ? mirror_get(c->mirror)->cfg.name : "");
+	out->egress_meter = port_encode_meter(call, meters_config(c)->egress);
+	out->ingress_meter = port_encode_meter(call, meters_config(c)->ingress);
+	out->mirror = port_encode_mirror(call, mirroring_config(c)->mirror);
 	out->fabric = api_strdup(call, port_get(c->fabric) ? port_get(c->fabric)->cfg.name : "");
 	out->egress_rules = api_strdup(call, rule_list_name(rules_config(c)->lists[RULES_EGRESS]));
 	out->ingress_rules = api_strdup(call, rule_list_name(rules_config(c)->lists[RULES_INGRESS]));

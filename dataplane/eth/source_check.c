@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "eth/source_check.h"
 
+#include <errno.h>
 #include <netinet/icmp6.h>
 #include <string.h>
 
@@ -214,4 +215,39 @@ const struct drop_reason *source_check(const struct rte_mbuf *m, const struct po
 
 	return f->source_check == SOURCE_CHECK_STRICT ? source_check_strict(m, eth, f, &a)
 						      : reverse_path(m->port, f, &a);
+}
+
+// --- Ports. ---
+
+PORT_ROOM(source_check_config)
+
+static int source_check_on_check(const struct port *old, const struct port_config *cfg, struct error *err)
+{
+	uint8_t check = source_check_config(cfg)->check;
+
+	if (check == SOURCE_CHECK_NONE)
+		return 0;
+	if (cfg->role != PORT_TENANT)
+		return error_set(err, EINVAL, "port.source_check",
+				 check == SOURCE_CHECK_STRICT ? "strict" : "reverse_path", "role tenant",
+				 "only a tenant port has a guest to check");
+	if (check == SOURCE_CHECK_REVERSE_PATH && cfg->vrf == UINT16_MAX)
+		return error_set(err, EINVAL, "port.source_check", "reverse_path", "a VRF, or strict",
+				 "looks up a route, which needs a VRF");
+	if (check == SOURCE_CHECK_STRICT && rte_is_zero_ether_addr(&cfg->guest_mac))
+		return error_set(err, EINVAL, "port.source_check", "strict", "guest_mac",
+				 "compares with the guest's MAC, which is not set");
+	return 0;
+}
+
+static void source_check_forward(const struct port_config *cfg, struct port_fwd *out)
+{
+	out->source_check = source_check_config(cfg)->check;
+}
+
+static struct port_listener source_check_listener = {.check = source_check_on_check, .forward = source_check_forward};
+
+RTE_INIT(source_check_init)
+{
+	port_listen(&source_check_listener);
 }

@@ -223,22 +223,7 @@ void flow_refused_add(unsigned worker, const struct flow_key *key, const struct 
 	refused[worker][(uint32_t)hash % REFUSED_SLOTS] = (struct refused){hash, why, now, flow_zones[key->zone].gen};
 }
 
-static uint16_t quota_room; // of the quotas in a port's configuration
-
-RTE_INIT(quota_reserve)
-{
-	quota_room = port_room_reserve(sizeof(struct flow_quota_config));
-}
-
-const struct flow_quota_config *flow_quota_config(const struct port_config *cfg)
-{
-	return port_room(cfg, quota_room);
-}
-
-struct flow_quota_config *flow_quota_config_edit(struct port_config *cfg)
-{
-	return port_room_edit(cfg, quota_room);
-}
+PORT_ROOM(flow_quota_config)
 
 void flow_quota_set(uint16_t port, uint32_t limit, uint32_t rate)
 {

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "l3/icmp.h"
+#include "l3/underlay.h"
 #include "testing/router_fixture.h"
 
 static const struct packet v4 = {.src = "10.0.0.2", .dst = "10.0.0.1", .ttl = 7, .proto = IPPROTO_ICMP, .id = 9},
@@ -120,7 +121,7 @@ static void echo_off(void **state)
 {
 	struct port_config old = router_config(RED0), c = old;
 
-	c.no_gateway_echo = true;
+	routed_config_edit(&c)->no_gateway_echo = true;
 	router_set(RED0, &c);
 	assert_dropped(icmp(&v4, 8, 12), "local_echo_off");
 	assert_dropped(icmp(&v6, 128, 12), "local_echo_off");

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "l3/mss.h"
+#include "l3/underlay.h"
 #include "testing/router_fixture.h"
 
 #define ADDRS "0a000002 0a000003"
@@ -141,7 +142,7 @@ static void set_mss(uint16_t port, uint32_t mss)
 {
 	struct port_config c = router_config(port);
 
-	c.mss_clamp = mss;
+	routed_config_edit(&c)->mss_clamp = mss;
 	router_set(port, &c);
 }
 

@@ -11,6 +11,7 @@
 #include "base/rcu.h"
 #include "graph/trace.h"
 #include "l3/fib.h"
+#include "l3/underlay.h"
 #include "neighbor/adjacency.h"
 #include "neighbor/neighbor.h"
 #include "port/registry.h"
@@ -87,7 +88,7 @@ static void build_port(struct nexthop_entry *e, struct nexthop *nh)
 	nh->adj = e->adj;
 	nh->edge = p == NULL ? NH_EDGE_DROP : e->cfg.kind == NH_GLEAN ? NH_EDGE_HOLD : NH_EDGE_PORT;
 	nh->mtu = p ? p->cfg.mtu : 0;
-	nh->mss = p ? (uint16_t)p->cfg.mss_clamp : 0;
+	nh->mss = p ? (uint16_t)routed_config(&p->cfg)->mss_clamp : 0;
 	e->resolved = p && (e->cfg.kind == NH_GLEAN || adjacency_table[e->adj]->resolved);
 	e->overhead = 0;
 }

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "base/rcu.h"
+#include "l3/underlay.h"
 #include "neighbor/neighbor.h"
 #include "testing/router_fixture.h"
 
@@ -119,7 +120,7 @@ static void follows_port(void **state)
 	router_nexthop(&c);
 	assert_int_equal(nexthop_table[FREE_ID]->mtu, 1500);
 	p.mtu = 9000;
-	p.mss_clamp = 1400;
+	routed_config_edit(&p)->mss_clamp = 1400;
 	router_set(RED1, &p);
 	assert_int_equal(nexthop_table[FREE_ID]->mtu, 9000);
 	assert_int_equal(nexthop_table[FREE_ID]->mss, 1400);

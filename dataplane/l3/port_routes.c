@@ -225,6 +225,14 @@ static int port_routes_on_check(const struct port *old, const struct port_config
 	return c->role == PORT_FABRIC ? check_fabric(old, c, err) : check_tenant(old, c, err);
 }
 
+PORT_ROOM(routed_config)
+
+static void port_routes_forward(const struct port_config *cfg, struct port_fwd *out)
+{
+	out->mss = (uint16_t)routed_config(cfg)->mss_clamp;
+	out->gateway_echo = !routed_config(cfg)->no_gateway_echo;
+}
+
 static void port_routes_on_added(struct port *p)
 {
 	if (p->cfg.role == PORT_FABRIC)
@@ -280,6 +288,7 @@ static void port_routes_on_link(struct port *p)
 int underlay_init(struct error *err)
 {
 	static struct port_listener listener = {.check = port_routes_on_check,
+						.forward = port_routes_forward,
 						.added = port_routes_on_added,
 						.changed = port_routes_on_changed,
 						.removed = port_routes_on_removed,

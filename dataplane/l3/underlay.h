@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The underlay's view of this node: its own addresses.
+// The underlay's view of this node: its own addresses. What routing adds to ports.
 #pragma once
 
 #include <stdbool.h>
@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/ip.h"
 #include "base/rcu.h"
+#include "port/port.h"
 
 #define UNDERLAY_ADDRS 64
 struct underlay_addrs { // immutable, replaced as a whole
@@ -40,6 +41,13 @@ static inline bool underlay_is_local6(const uint8_t *a)
 			return true;
 	return false;
 }
+
+struct routed_config {        // of a port (PORT_ROOM()); also in port_fwd, as mss and gateway_echo
+	uint32_t mss_clamp;   // TCP MSS clamp: 0 = none, MSS_AUTO (l3/mss.h) = computed from the tunnel's MTU
+	bool no_gateway_echo; // tenant: the gateway does not answer ICMP echo
+};
+const struct routed_config *routed_config(const struct port_config *cfg);
+struct routed_config *routed_config_edit(struct port_config *cfg);
 
 // Follows the ports: own addresses, and the routes that come with a port (local, connected, guest).
 int underlay_init(struct error *err);

@@ -54,6 +54,11 @@ void port_listen(struct port_listener *l)
 	listener = l;
 }
 
+uint16_t port_room_reserve(size_t size)
+{
+	return 0; // the only room
+}
+
 struct rte_mempool *port_pool(int numa)
 {
 	return node_test_pool;
@@ -140,7 +145,7 @@ void fixture_publish(struct port *p)
 	memset(f, 0, sizeof(*f));
 	f->mac = p->mac;
 	f->role = p->role;
-	f->proxy_arp = p->cfg.proxy_arp;
+	f->proxy_arp = neighbor_config(&p->cfg)->proxy_arp;
 	f->vrf = p->cfg.vrf;
 	f->bridge = p->cfg.bridge;
 	f->vlan_be = rte_cpu_to_be_16(p->cfg.vlan);

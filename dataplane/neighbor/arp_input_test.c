@@ -11,6 +11,7 @@
 #include "graph/node_test.h"
 #include "neighbor/arp_fixture.h"
 #include "neighbor/arp_packet.h"
+#include "neighbor/neighbor.h"
 #include "worker/punt.h"
 
 #define GUEST "02:00:00:00:01:02"
@@ -89,7 +90,7 @@ static void proxy(void **state)
 	fixture_route("10.0.0.0/16", FABRIC);
 	// proxy_arp is off
 	assert_dropped(fixture_arp(TENANT, REQUEST, GUEST, "10.0.0.2", ALL, "10.0.3.9"), "arp_not_ours");
-	p->cfg.proxy_arp = true;
+	neighbor_config_edit(&p->cfg)->proxy_arp = true;
 	fixture_publish(p);
 	assert_answered(fixture_arp(TENANT, REQUEST, GUEST, "10.0.0.2", ALL, "10.0.3.9"), "10.0.3.9", "10.0.0.2");
 	assert_dropped(fixture_arp(TENANT, REQUEST, GUEST, "10.0.0.2", ALL, "10.1.0.9"), "arp_not_ours"); // no route

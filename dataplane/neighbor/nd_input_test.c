@@ -11,6 +11,7 @@
 #include "graph/node_test.h"
 #include "neighbor/arp_fixture.h"
 #include "neighbor/nd_packet.h"
+#include "neighbor/neighbor.h"
 #include "worker/punt.h"
 
 #define GUEST "02:00:00:00:01:02"
@@ -105,7 +106,7 @@ static void proxy(void **state)
 
 	fixture_route("fd00::/48", FABRIC);
 	assert_dropped(solicit(GUEST_IP, "ff02::1:ff00:9", "fd00:0:0:3::9", GUEST), "nd_not_ours"); // proxy is off
-	p->cfg.proxy_arp = true;
+	neighbor_config_edit(&p->cfg)->proxy_arp = true;
 	fixture_publish(p);
 	assert_answered(solicit(GUEST_IP, "ff02::1:ff00:9", "fd00:0:0:3::9", GUEST), GATEWAY_LL, GUEST_IP,
 			"fd00:0:0:3::9", GUEST, ND_ROUTER | ND_SOLICITED);

@@ -35,6 +35,12 @@ struct neighbor {
 
 int neighbor_init(void);
 
+struct neighbor_config { // of a port (PORT_ROOM()); also in port_fwd
+	bool proxy_arp;  // tenant: the gateway answers for every address that the VRF has a route for
+};
+const struct neighbor_config *neighbor_config(const struct port_config *cfg);
+struct neighbor_config *neighbor_config_edit(struct port_config *cfg);
+
 // Callbacks of the modules whose next hops and routes lead to neighbours (base/notify.h).
 struct neighbor_listener {
 	void (*changed)(void);    // a neighbour that a next hop holds became usable or unusable

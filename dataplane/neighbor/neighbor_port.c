@@ -38,6 +38,13 @@ static void neighbor_port_wake(struct neighbor *n)
 		neighbor_timer_now(n);
 }
 
+PORT_ROOM(neighbor_config)
+
+static void neighbor_port_forward(const struct port_config *cfg, struct port_fwd *out)
+{
+	out->proxy_arp = neighbor_config(cfg)->proxy_arp;
+}
+
 static void neighbor_port_on_changed(struct port *p, const struct port_config *old)
 {
 	neighbor_port_each(p, neighbor_port_refresh);
@@ -79,7 +86,8 @@ static void neighbor_port_on_glean(struct rte_mbuf *m)
 
 int neighbor_init(void)
 {
-	static struct port_listener listener = {.changed = neighbor_port_on_changed,
+	static struct port_listener listener = {.forward = neighbor_port_forward,
+						.changed = neighbor_port_on_changed,
 						.removed = neighbor_port_on_removed,
 						.link = neighbor_port_on_link};
 

@@ -169,7 +169,7 @@ static int meter_in_use(const struct meter *m, struct error *err)
 {
 	const struct port *p = port_next(NULL);
 
-	while (p && p->cfg.egress_meter != m->id && p->cfg.ingress_meter != m->id)
+	while (p && meters_config(&p->cfg)->egress != m->id && meters_config(&p->cfg)->ingress != m->id)
 		p = port_next(p);
 	if (p)
 		return error_set(err, EBUSY, "meter.name", m->cfg.name, NULL, "is in use by port '%s'", p->cfg.name);
@@ -211,10 +211,13 @@ void meter_unref(uint16_t id)
 
 // --- Ports. ---
 
+PORT_ROOM(meters_config)
+
 static int meter_port_check(const struct port *old, const struct port_config *cfg, struct error *err)
 {
-	uint16_t id = cfg->egress_meter ? cfg->egress_meter : cfg->ingress_meter;
-	const char *field = cfg->egress_meter ? "port.egress_meter" : "port.ingress_meter";
+	const struct meters_config *meters = meters_config(cfg);
+	uint16_t id = meters->egress ? meters->egress : meters->ingress;
+	const char *field = meters->egress ? "port.egress_meter" : "port.ingress_meter";
 
 	if (id == 0)
 		return 0;
@@ -227,28 +230,39 @@ static int meter_port_check(const struct port *old, const struct port_config *cf
 	return 0;
 }
 
+static void meter_port_forward(const struct port_config *cfg, struct port_fwd *out)
+{
+	out->egress_meter = meters_config(cfg)->egress;
+	out->ingress_meter = meters_config(cfg)->ingress;
+}
+
 static void meter_port_added(struct port *p)
 {
-	meter_ref(p->cfg.egress_meter);
-	meter_ref(p->cfg.ingress_meter);
+	meter_ref(meters_config(&p->cfg)->egress);
+	meter_ref(meters_config(&p->cfg)->ingress);
+}
+
+static void meter_port_release(const struct port_config *cfg)
+{
+	meter_unref(meters_config(cfg)->egress);
+	meter_unref(meters_config(cfg)->ingress);
 }
 
 static void meter_port_changed(struct port *p, const struct port_config *old)
 {
 	meter_port_added(p);
-	meter_unref(old->egress_meter);
-	meter_unref(old->ingress_meter);
+	meter_port_release(old);
 }
 
 static void meter_port_removed(struct port *p)
 {
-	meter_unref(p->cfg.egress_meter);
-	meter_unref(p->cfg.ingress_meter);
+	meter_port_release(&p->cfg);
 }
 
 void meter_init(void)
 {
 	static struct port_listener listener = {.check = meter_port_check,
+						.forward = meter_port_forward,
 						.added = meter_port_added,
 						.changed = meter_port_changed,
 						.removed = meter_port_removed};

@@ -21,6 +21,13 @@ struct meter_config { // exactly one of the rates is not 0
 	uint64_t packet_rate, burst_packets; // burst 0: a default that fits the rate
 };
 
+struct meters_config {            // of a port (PORT_ROOM()); also in port_fwd
+	uint16_t egress, ingress; // ids, 0 = none: for what the guest sends and receives
+};
+struct port_config;
+const struct meters_config *meters_config(const struct port_config *cfg);
+struct meters_config *meters_config_edit(struct port_config *cfg);
+
 struct meter_count {
 	uint64_t packets, bytes;
 };

@@ -180,14 +180,14 @@ static void ports_hold_it(void **state)
 	struct port_config c = router_config(RED0), irb = router_config(IRB0);
 
 	irb.stateful = true;
-	irb.ingress_meter = m->id; // bridged frames would pass it
+	meters_config_edit(&irb)->ingress = m->id; // bridged frames would pass it
 	assert_int_equal(port_set(port_get(IRB0), &irb, &err), -EINVAL);
 	assert_string_equal(err.field, "port.ingress_meter");
-	c.egress_meter = m->id;
+	meters_config_edit(&c)->egress = m->id;
 	assert_int_equal(port_set(port_get(RED0), &c, &err), -EINVAL); // it keeps no flows
 	assert_string_equal(err.field, "port.egress_meter");
 	c.stateful = true;
-	c.ingress_meter = m->id;
+	meters_config_edit(&c)->ingress = m->id;
 	router_set(RED0, &c);
 	assert_int_equal(m->refs, 2);
 	assert_int_equal(port_fwds[RED0]->egress_meter, m->id);
@@ -195,7 +195,7 @@ static void ports_hold_it(void **state)
 	assert_non_null(strstr(err.message, "red0"));
 	c.stateful = false;
 	assert_int_equal(port_set(port_get(RED0), &c, &err), -EINVAL);
-	c.egress_meter = c.ingress_meter = 0;
+	*meters_config_edit(&c) = (struct meters_config){0};
 	router_set(RED0, &c);
 	assert_int_equal(m->refs, 0);
 	assert_int_equal(meter_del("held", &err), 0);

@@ -169,7 +169,7 @@ static int mirror_in_use(const struct mirror *m, struct error *err)
 {
 	const struct port *p = port_next(NULL);
 
-	while (p && p->cfg.mirror != m->id)
+	while (p && mirroring_config(&p->cfg)->mirror != m->id)
 		p = port_next(p);
 	if (p)
 		return error_set(err, EBUSY, "mirror.name", m->cfg.name, NULL, "is in use by port '%s'", p->cfg.name);
@@ -209,34 +209,42 @@ void mirror_unref(uint16_t id)
 
 // --- Ports. ---
 
+PORT_ROOM(mirroring_config)
+
 static int mirror_port_check(const struct port *old, const struct port_config *cfg, struct error *err)
 {
-	if (cfg->mirror == 0)
+	const struct mirror *m = mirror_get(mirroring_config(cfg)->mirror);
+
+	if (m == NULL)
 		return 0;
 	if (!cfg->stateful)
-		return error_set(err, EINVAL, "port.mirror", mirror_get(cfg->mirror)->cfg.name, "a stateful port",
+		return error_set(err, EINVAL, "port.mirror", m->cfg.name, "a stateful port",
 				 "mirrors copy flows, which only stateful ports keep");
 	if (cfg->bridge != UINT16_MAX)
-		return error_set(err, EINVAL, "port.mirror", mirror_get(cfg->mirror)->cfg.name,
-				 "a port without a bridge",
+		return error_set(err, EINVAL, "port.mirror", m->cfg.name, "a port without a bridge",
 				 "bridged frames would pass the mirror, which copies routed packets only");
 	return 0;
 }
 
+static void mirror_port_forward(const struct port_config *cfg, struct port_fwd *out)
+{
+	out->mirror = mirroring_config(cfg)->mirror;
+}
+
 static void mirror_port_added(struct port *p)
 {
-	mirror_ref(p->cfg.mirror);
+	mirror_ref(mirroring_config(&p->cfg)->mirror);
 }
 
 static void mirror_port_changed(struct port *p, const struct port_config *old)
 {
-	mirror_ref(p->cfg.mirror);
-	mirror_unref(old->mirror);
+	mirror_port_added(p);
+	mirror_unref(mirroring_config(old)->mirror);
 }
 
 static void mirror_port_removed(struct port *p)
 {
-	mirror_unref(p->cfg.mirror);
+	mirror_unref(mirroring_config(&p->cfg)->mirror);
 }
 
 static int port_check_del(const struct port *p, struct error *err)
@@ -253,6 +261,7 @@ static int port_check_del(const struct port *p, struct error *err)
 void mirror_init(void)
 {
 	static struct port_listener listener = {.check = mirror_port_check,
+						.forward = mirror_port_forward,
 						.added = mirror_port_added,
 						.changed = mirror_port_changed,
 						.check_del = port_check_del,

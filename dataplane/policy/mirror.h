@@ -29,6 +29,12 @@ struct mirror_config {
 	uint32_t snap; // bytes kept of a frame, 0 = all
 };
 
+struct mirroring_config { // of a port (PORT_ROOM()); also in port_fwd
+	uint16_t mirror;  // id, 0 = none: for both directions
+};
+const struct mirroring_config *mirroring_config(const struct port_config *cfg);
+struct mirroring_config *mirroring_config_edit(struct port_config *cfg);
+
 struct mirror_count {
 	uint64_t packets, bytes, lost;
 } __rte_cache_aligned;

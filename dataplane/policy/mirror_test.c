@@ -89,10 +89,10 @@ static void ports_hold_it(void **state)
 	assert_int_equal(port_del("red1", &err), -EBUSY);
 	assert_non_null(strstr(err.message, "mirror 'm'"));
 	irb.stateful = true;
-	irb.mirror = m->id; // bridged frames would pass it
+	mirroring_config_edit(&irb)->mirror = m->id; // bridged frames would pass it
 	assert_int_equal(port_set(port_get(IRB0), &irb, &err), -EINVAL);
 	assert_string_equal(err.field, "port.mirror");
-	p.mirror = m->id;
+	mirroring_config_edit(&p)->mirror = m->id;
 	assert_int_equal(port_set(port_get(RED0), &p, &err), -EINVAL);
 	assert_string_equal(err.field, "port.mirror");
 	p.stateful = true;
@@ -101,7 +101,7 @@ static void ports_hold_it(void **state)
 	assert_int_equal(port_fwds[RED0]->mirror, m->id);
 	assert_int_equal(mirror_del("m", &err), -EBUSY);
 	assert_non_null(strstr(err.message, "port 'red0'"));
-	p.mirror = 0;
+	mirroring_config_edit(&p)->mirror = 0;
 	p.stateful = false;
 	router_set(RED0, &p);
 	assert_int_equal(mirror_del("m", &err), 0);

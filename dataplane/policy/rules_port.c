@@ -86,22 +86,7 @@ void rules_publish(struct rule_list *l, struct rules_set *set, uint32_t *slots, 
 
 // --- Port listener. ---
 
-static uint16_t rules_port_room;
-
-RTE_INIT(rules_port_reserve)
-{
-	rules_port_room = port_room_reserve(sizeof(struct rules_config));
-}
-
-const struct rules_config *rules_config(const struct port_config *cfg)
-{
-	return port_room(cfg, rules_port_room);
-}
-
-struct rules_config *rules_config_edit(struct port_config *cfg)
-{
-	return port_room_edit(cfg, rules_port_room);
-}
+PORT_ROOM(rules_config)
 
 static int rules_port_check(const struct port *old, const struct port_config *cfg, struct error *err)
 {

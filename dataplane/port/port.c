@@ -104,8 +104,7 @@ static int port_check_host(struct port_config *cfg, struct error *err)
 		return error_set(err, EINVAL, "port.device", cfg->kind, "tap, dpdk",
 				 "has no kernel interface, which a host port needs");
 	if (cfg->vrf != UINT16_MAX || cfg->bridge != UINT16_MAX || cfg->n_addrs || cfg->n_gateways || cfg->n_guests ||
-	    cfg->vlan || cfg->source_check || !rte_is_zero_ether_addr(&cfg->mac) ||
-	    !rte_is_zero_ether_addr(&cfg->guest_mac))
+	    cfg->vlan || !rte_is_zero_ether_addr(&cfg->mac) || !rte_is_zero_ether_addr(&cfg->guest_mac))
 		return error_set(err, EINVAL, "port.role", "host", "device, queues, fabric, disabled",
 				 "accepts no other settings: the kernel sets its addresses, and the fabric port "
 				 "everything else");
@@ -125,10 +124,9 @@ static int check_role(const struct port_config *cfg, struct error *err)
 		return error_set(err, EINVAL, "port.fabric", NULL, "role host",
 				 "only a host port shares a fabric port");
 	if (cfg->role == PORT_FABRIC) {
-		if (cfg->vrf != UINT16_MAX || cfg->bridge != UINT16_MAX || cfg->n_gateways || cfg->n_guests ||
-		    cfg->source_check)
+		if (cfg->vrf != UINT16_MAX || cfg->bridge != UINT16_MAX || cfg->n_gateways || cfg->n_guests)
 			return error_set(err, EINVAL, "port.role", "fabric", "role tenant",
-					 "cannot have a VRF, a bridge, gateways, guests or a source check");
+					 "cannot have a VRF, a bridge, gateways or guests");
 		return 0;
 	}
 	if (cfg->role != PORT_TENANT)
@@ -144,12 +142,6 @@ static int check_role(const struct port_config *cfg, struct error *err)
 	if (cfg->vrf == UINT16_MAX && (cfg->n_gateways || cfg->n_guests))
 		return error_set(err, EINVAL, "port.gateways", NULL, "a VRF",
 				 "gateways and guest addresses need a VRF");
-	if (cfg->source_check == SOURCE_CHECK_REVERSE_PATH && cfg->vrf == UINT16_MAX)
-		return error_set(err, EINVAL, "port.source_check", "reverse_path", "a VRF, or strict",
-				 "looks up a route, which needs a VRF");
-	if (cfg->source_check == SOURCE_CHECK_STRICT && rte_is_zero_ether_addr(&cfg->guest_mac))
-		return error_set(err, EINVAL, "port.source_check", "strict", "guest_mac",
-				 "compares with the guest's MAC, which is not set");
 	if (cfg->vrf == 0)
 		return error_set(err, EINVAL, "port.vrf", "fabric", "another VRF", "belongs to the underlay");
 	return 0;
@@ -184,16 +176,14 @@ static struct port_fwd *port_fwd_build(const struct port *p)
 {
 	const struct port_config *c = &p->cfg;
 	struct port_fwd *f = rte_zmalloc("port_fwd", sizeof(*f), RTE_CACHE_LINE_SIZE);
+	struct port_listener *l;
 	unsigned i;
 
 	if (f == NULL)
 		return NULL;
 	f->mac = p->mac;
 	f->role = (uint8_t)c->role;
-	f->proxy_arp = c->proxy_arp;
-	f->gateway_echo = !c->no_gateway_echo;
 	f->stateful = c->stateful;
-	f->source_check = c->source_check;
 	f->guest_mac = c->guest_mac;
 	f->n_guests = (uint8_t)c->n_guests;
 	memcpy(f->guests, c->guests, sizeof(f->guests));
@@ -203,15 +193,20 @@ static struct port_fwd *port_fwd_build(const struct port *p)
 	f->bridge = c->role == PORT_FABRIC ? UINT16_MAX : c->bridge;
 	f->vlan_be = rte_cpu_to_be_16(c->vlan);
 	f->mtu = c->mtu;
-	f->mss = (uint16_t)c->mss_clamp;
-	f->egress_meter = c->egress_meter;
-	f->ingress_meter = c->ingress_meter;
-	f->mirror = c->mirror;
 	for (i = 0; i < c->n_addrs; i++)
 		add_ip(f, &c->addrs[i].addr);
 	for (i = 0; i < c->n_gateways; i++)
 		add_ip(f, &c->gateways[i].addr);
+	for (l = listeners; l; l = l->next)
+		if (l->forward)
+			l->forward(c, f);
 	return f;
+}
+
+static void port_publish_rx(struct port *p, uint16_t mtu, uint16_t mss)
+{
+	__atomic_store_n(&p->longest, (uint16_t)(mtu + PORT_L2_OVERHEAD), __ATOMIC_RELAXED);
+	__atomic_store_n(&p->rx_flags, mss ? META_CLAMP : 0, __ATOMIC_RELAXED);
 }
 
 static int fwd_publish(struct port *p, struct error *err)
@@ -221,6 +216,7 @@ static int fwd_publish(struct port *p, struct error *err)
 	if (f == NULL)
 		return error_set(err, ENOMEM, NULL, NULL, NULL, "no memory for a port");
 	rcu_publish(port_fwds[p->id], f);
+	port_publish_rx(p, f->mtu, f->mss);
 	if (old)
 		rcu_defer(rte_free, old);
 	return 0;
@@ -263,12 +259,6 @@ static void port_call_closed(struct port *p)
 	for (l = listeners; l; l = l->next)
 		if (l->closed)
 			l->closed(p);
-}
-
-static void port_publish_rx(struct port *p)
-{
-	__atomic_store_n(&p->longest, (uint16_t)(p->cfg.mtu + PORT_L2_OVERHEAD), __ATOMIC_RELAXED);
-	__atomic_store_n(&p->rx_flags, p->cfg.mss_clamp ? META_CLAMP : 0, __ATOMIC_RELAXED);
 }
 
 static int check_listeners(const struct port *old, const struct port_config *cfg, struct error *err)
@@ -336,7 +326,7 @@ static struct port *port_new(const struct port_config *cfg, struct error *err)
 	p->ops = find_kind(cfg->kind);
 	p->n_queues = cfg->queues;
 	p->numa = SOCKET_ID_ANY;
-	port_publish_rx(p);
+	port_publish_rx(p, cfg->mtu, 0);
 	p->host_worker = SPREAD_LOCAL;
 	for (i = 0; i < PORT_MAX_QUEUES; i++) {
 		p->queues[i].port = p;
@@ -471,7 +461,6 @@ static int port_apply(struct port *p, const struct port_config *cfg, struct port
 		port_unguard(change);
 		return ret;
 	}
-	port_publish_rx(p);
 	update_up(p);
 	for (l = listeners; l; l = l->next)
 		if (l->changed)

@@ -28,8 +28,6 @@
 
 enum port_role { PORT_FABRIC = 1, PORT_TENANT, PORT_HOST };
 
-enum source_check { SOURCE_CHECK_NONE, SOURCE_CHECK_REVERSE_PATH, SOURCE_CHECK_STRICT };
-
 #define WORKER_NONE UINT32_MAX // a queue that no worker polls
 #define SPREAD_LOCAL 0xff      // the worker that polled a packet finishes it
 
@@ -77,12 +75,7 @@ struct port_config {
 	struct rte_ether_addr guest_mac;
 	struct ip_prefix guests[PORT_MAX_ADDRS];
 	unsigned n_guests;
-	bool proxy_arp, no_gateway_echo;
-	uint32_t mss_clamp;
-	bool stateful;                        // tenant: flows are kept
-	uint8_t source_check;                 // enum source_check
-	uint16_t egress_meter, ingress_meter; // ids, 0 = none (policy/meter.h): for what the guest sends and receives
-	uint16_t mirror;                      // id, 0 = none (policy/mirror.h): for both directions
+	bool stateful; // tenant: flows are kept
 	// The device, one of:
 	const char *kind;            // "dpdk", "tap", "memif", "vhost"
 	char devargs[256];           // dpdk
@@ -91,23 +84,28 @@ struct port_config {
 	uint32_t memif_id, ring_size, buffer_size;
 	bool client; // memif, vhost
 	char secret[24];
-	uint8_t rooms[PORT_ROOMS_SIZE] __rte_aligned(8); // see port_room_reserve()
+	uint8_t rooms[PORT_ROOMS_SIZE] __rte_aligned(8); // see PORT_ROOM()
 };
 
-// A module above keeps its own settings of a port in the port's configuration, so that they are checked and applied
-// together with the others. It reserves bytes for them in a constructor and reaches them with the value that is
-// returned. They are zero in a new configuration.
-uint16_t port_room_reserve(size_t size);
+// A room above keeps its own settings of a port in the port's configuration, so that they are checked and applied
+// together with the others. They are zero in a new configuration. PORT_ROOM(NAME) stands in a file of the room and
+// reserves bytes for a struct NAME; the room's header declares the two functions that find it.
+#define PORT_ROOM(name)                                                 \
+	static uint16_t name##_room;                                    \
+	RTE_INIT(name##_reserve)                                        \
+	{                                                               \
+		name##_room = port_room_reserve(sizeof(struct name));   \
+	}                                                               \
+	const struct name *name(const struct port_config *cfg)          \
+	{                                                               \
+		return (const struct name *)(cfg->rooms + name##_room); \
+	}                                                               \
+	struct name *name##_edit(struct port_config *cfg)               \
+	{                                                               \
+		return (struct name *)(cfg->rooms + name##_room);       \
+	}
 
-static inline const void *port_room(const struct port_config *cfg, uint16_t at)
-{
-	return cfg->rooms + at;
-}
-
-static inline void *port_room_edit(struct port_config *cfg, uint16_t at)
-{
-	return cfg->rooms + at;
-}
+uint16_t port_room_reserve(size_t size); // returns the offset in rooms[]; aborts when they are full
 
 struct port_stats { // of the device
 	uint64_t rx_missed, tx_errors;

@@ -8,16 +8,17 @@
 static const struct rte_ether_addr gateway_mac = {.addr_bytes = {0x00, 0x00, 0x5e, 0x00, 0x01, 0x01}};
 
 // The part of a port's configuration that workers read. It never changes: a change of the port publishes a new one.
+// What a member of another room means is in that room's header; its listener fills it in.
 struct port_fwd {
 	struct rte_ether_addr mac; // own: fabric address, or the virtual gateway's
 	uint8_t role;
-	uint8_t source_check; // enum source_check
+	uint8_t source_check;
 	bool proxy_arp, gateway_echo, stateful;
 	uint16_t vrf, bridge;  // UINT16_MAX = none
 	uint16_t host, fabric; // id of a fabric port's host port; of a host port's fabric port. 0 = none
 	uint16_t vlan_be;      // TCI on the wire, 0 = untagged
 	uint16_t mtu;
-	uint16_t mss; // TCP MSS clamp: 0 = none, 1 = computed from the tunnel's MTU
+	uint16_t mss;
 	uint16_t egress_meter, ingress_meter, mirror;
 	uint8_t n_ip4, n_ip6;
 	uint32_t ip4[PORT_MAX_ADDRS]; // own addresses, network byte order
@@ -41,8 +42,8 @@ extern const struct drop_reason *const frame_too_long;
 // removal (-EBUSY with err); both change nothing.
 //
 // The calls for a port, each to all listeners before the next one:
-//	added:   check, check_open, guard, (all workers have seen that), added, settle
-//	changed: check, check_open, guard, (seen), changed, (seen), unguard, settle
+//	added:   check, check_open, guard, (all workers have seen that), forward, added, settle
+//	changed: check, check_open, guard, (seen), forward, changed, (seen), unguard, settle
 //	removed: check_del, unused, removed, (seen), closed
 // The port is not polled before settle() and after unused(), and routes lead to it from added() to removed(). So no
 // packet passes a port without what its guards have put in place.
@@ -52,6 +53,7 @@ struct port_listener {
 	void (*guard)(struct port *port, const struct port_config *next);
 	void (*unguard)(struct port *port, const struct port_config *old);
 	int (*check)(const struct port *old, const struct port_config *cfg, struct error *err);
+	void (*forward)(const struct port_config *cfg, struct port_fwd *out); // fills in the module's members
 	void (*added)(struct port *port);
 	void (*changed)(struct port *port, const struct port_config *old);
 	int (*check_del)(const struct port *port, struct error *err);

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "graph/counters.h"
+#include "l3/underlay.h"
 #include "testing/router_fixture.h"
 #include "worker/worker.h"
 
@@ -181,7 +182,7 @@ static void mss_clamp_wanted_by_port(void **state)
 {
 	struct port_config c = router_config(RED0);
 
-	c.mss_clamp = 1300;
+	routed_config_edit(&c)->mss_clamp = 1300;
 	router_set(RED0, &c);
 	poll_queue(RED0, 0);
 	poll_queue(RED1, 0);
@@ -191,7 +192,7 @@ static void mss_clamp_wanted_by_port(void **state)
 	assert_int_equal(meta(node_test_outs[1].m)->flags, 0);
 	rte_pktmbuf_free(node_test_outs[0].m);
 	rte_pktmbuf_free(node_test_outs[1].m);
-	c.mss_clamp = 0;
+	routed_config_edit(&c)->mss_clamp = 0;
 	router_set(RED0, &c);
 }
 

@@ -8,17 +8,7 @@
 
 bool spread_never;
 
-static uint16_t worker_port_room;
-
-const struct spread_config *spread_config(const struct port_config *cfg)
-{
-	return port_room(cfg, worker_port_room);
-}
-
-struct spread_config *spread_config_edit(struct port_config *cfg)
-{
-	return port_room_edit(cfg, worker_port_room);
-}
+PORT_ROOM(spread_config)
 
 static int worker_port_check(const struct port *old, const struct port_config *cfg, struct error *err)
 {
@@ -52,6 +42,5 @@ static struct port_listener worker_port_listener = {
 // Registered as the first listener: shared_tx of a port must be set before another listener leads packets to it.
 RTE_INIT(worker_port)
 {
-	worker_port_room = port_room_reserve(sizeof(struct spread_config));
 	port_listen(&worker_port_listener);
 }

@@ -25,7 +25,7 @@ static void configure(uint8_t bits)
 {
 	struct port *p = port_table[TENANT];
 
-	p->cfg.proxy_arp = bits & PROXY;
+	neighbor_config_edit(&p->cfg)->proxy_arp = bits & PROXY;
 	p->cfg.bridge = bits & BRIDGED ? 5 : UINT16_MAX;
 	p->cfg.guest_mac = fixture_mac("02:00:00:00:01:02");
 	p->cfg.guests[0].addr = fixture_addr("fd00::2");

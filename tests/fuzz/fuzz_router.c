@@ -12,6 +12,7 @@
 #include "graph/counters.h"
 #include "graph/graph.h"
 #include "l3/icmp.h"
+#include "l3/underlay.h"
 #include "neighbor/neighbor_private.h"
 #include "overlay/overlay.h"
 #include "worker/punt.h"
@@ -175,13 +176,13 @@ static void change_ports(void)
 	struct port_config c = router_config(RED1);
 
 	c.mtu = 576; // packets to this port are fragmented
-	c.proxy_arp = true;
+	neighbor_config_edit(&c)->proxy_arp = true;
 	router_set(RED1, &c);
 	c = router_config(RED0);
-	c.mss_clamp = 1;
+	routed_config_edit(&c)->mss_clamp = 1;
 	router_set(RED0, &c);
 	c = router_config(BLUE0);
-	c.mss_clamp = 500;
+	routed_config_edit(&c)->mss_clamp = 500;
 	router_set(BLUE0, &c);
 }
 
