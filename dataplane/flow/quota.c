@@ -58,6 +58,11 @@ static bool too_fast(struct quota *q, uint32_t rate)
 	return __atomic_add_fetch(&q->in_window, 1, __ATOMIC_RELAXED) > most;
 }
 
+static uint32_t quota_row(unsigned row, uint16_t port, size_t member)
+{
+	return __atomic_load_n((uint32_t *)RTE_PTR_ADD(&counts[row][port], member), __ATOMIC_ACQUIRE);
+}
+
 // The rows change while they are read. What ended is read first, so that the difference is not below what is in use by
 // more than what is created meanwhile; it is never negative.
 static uint32_t quota_sum(uint16_t port, size_t taken, size_t returned)
@@ -65,13 +70,11 @@ static uint32_t quota_sum(uint16_t port, size_t taken, size_t returned)
 	unsigned i, rows = __atomic_load_n(&takers, __ATOMIC_RELAXED);
 	uint32_t n = 0;
 
-#define ROW(i, at) __atomic_load_n((uint32_t *)RTE_PTR_ADD(&counts[i][port], at), __ATOMIC_ACQUIRE)
-	n -= ROW(QUOTA_MASTER, returned);
+	n -= quota_row(QUOTA_MASTER, port, returned);
 	for (i = 0; i < rows; i++)
-		n -= ROW(i, returned);
+		n -= quota_row(i, port, returned);
 	for (i = 0; i < rows; i++)
-		n += ROW(i, taken);
-#undef ROW
+		n += quota_row(i, port, taken);
 	return (int32_t)n > 0 ? n : 0;
 }
 
