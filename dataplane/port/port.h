@@ -32,7 +32,6 @@ enum port_role { PORT_FABRIC = 1, PORT_TENANT, PORT_HOST };
 #define SPREAD_LOCAL 0xff      // the worker that polled a packet finishes it
 
 struct port;
-struct spread;
 struct spread_view;
 
 #define DEPTH_UNKNOWN UINT32_MAX
@@ -151,11 +150,10 @@ struct port {
 	uint8_t role;
 	bool shared_tx; // more workers than queues: tx takes the queue's lock
 	uint16_t n_queues;
-	bool up;               // link and administrative state: master rw, workers ro
-	struct spread *spread; // NULL: not spread. Master: wo (RCU), polling workers: ro
-	uint16_t longest;      // frame to receive: MTU + PORT_L2_OVERHEAD. Master: wo, workers: ro
-	uint8_t rx_flags;      // enum meta_flags of received packets. Master: wo, workers: ro
-	uint8_t host_worker;   // fabric: the only sender to its host port, SPREAD_LOCAL = any. Master: wo, workers: ro
+	bool up;             // link and administrative state: master rw, workers ro
+	uint16_t longest;    // frame to receive: MTU + PORT_L2_OVERHEAD. Master: wo, workers: ro
+	uint8_t rx_flags;    // enum meta_flags of received packets. Master: wo, workers: ro
+	uint8_t host_worker; // fabric: the only sender to its host port, SPREAD_LOCAL = any. Master: wo, workers: ro
 	struct rte_ether_addr mac;
 	struct port_queue queues[PORT_MAX_QUEUES];
 	// Control plane only.
@@ -163,11 +161,7 @@ struct port {
 	uint16_t host; // fabric: id of its host port, 0 = none
 	void *priv;    // the kind's
 	char driver[32];
-	int numa;               // SOCKET_ID_ANY: it has none
-	bool busy;              // PORT_AUTO: its polling workers are busy, so that it is spread
-	unsigned quiet_seconds; // PORT_AUTO: seconds for which the pollers alone would have been enough
-	bool moved;             // rebalancing has moved entries of its table
-	uint64_t weighed;       // bitmap of the workers over which the spread table was last distributed
+	int numa; // SOCKET_ID_ANY: it has none
 	bool link_up, peer_connected;
 	uint64_t peer_connects, peer_disconnects;
 	char last_error[128];

@@ -433,7 +433,7 @@ static void rebalanced(void **state)
 	assert_true(plan.n >= 1);
 	stop_and_check();
 	add(2); // with the new worker all entries are distributed again
-	assert_false(red->moved);
+	assert_false(spread_ports[RED0].moved);
 }
 
 static void spread_when_busy(void **state)
@@ -443,16 +443,16 @@ static void spread_when_busy(void **state)
 	add(0);
 	add(1);
 	set_mode(PORT_AUTO);
-	assert_null(port_get(RED0)->spread);
+	assert_null(spread_ports[RED0].table);
 	start();
-	for (i = 0; i < 10 && !port_get(RED0)->busy; i++)
+	for (i = 0; i < 10 && !spread_ports[RED0].busy; i++)
 		seconds(1);
 	wait_for(5000);
-	assert_true(port_get(RED0)->busy && by_worker[1] > 0);
+	assert_true(spread_ports[RED0].busy && by_worker[1] > 0);
 	stop_and_check();
-	for (i = 0; i < 10 && port_get(RED0)->busy; i++)
+	for (i = 0; i < 10 && spread_ports[RED0].busy; i++)
 		seconds(1);
-	assert_null(port_get(RED0)->spread);
+	assert_null(spread_ports[RED0].table);
 }
 
 static void never_spread(void **state)

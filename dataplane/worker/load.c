@@ -117,16 +117,18 @@ static unsigned load_pollers(const struct port *p)
 
 static bool load_auto_port(struct port *p)
 {
-	if (!p->busy && load_busiest_poller(p) > BUSY) {
-		p->busy = true;
-		p->quiet_seconds = 0;
+	struct spread_port *s = &spread_ports[p->id];
+
+	if (!s->busy && load_busiest_poller(p) > BUSY) {
+		s->busy = true;
+		s->quiet_seconds = 0;
 		return true;
 	}
-	p->quiet_seconds = p->busy && load_of_all() < QUIET * load_pollers(p) ? p->quiet_seconds + 1 : 0;
-	if (p->quiet_seconds < QUIET_SECONDS)
+	s->quiet_seconds = s->busy && load_of_all() < QUIET * load_pollers(p) ? s->quiet_seconds + 1 : 0;
+	if (s->quiet_seconds < QUIET_SECONDS)
 		return false;
-	p->busy = false;
-	p->quiet_seconds = 0;
+	s->busy = false;
+	s->quiet_seconds = 0;
 	return true;
 }
 
@@ -138,7 +140,8 @@ static void load_auto_ports(void)
 	for (p = port_next(NULL); p; p = port_next(p)) {
 		if (spread_config(&p->cfg)->mode != PORT_AUTO || !load_auto_port(p))
 			continue;
-		LOG(INFO, "port %s is %s spread over workers", p->cfg.name, p->busy ? "now" : "no longer");
+		LOG(INFO, "port %s is %s spread over workers", p->cfg.name,
+		    spread_ports[p->id].busy ? "now" : "no longer");
 		changed = true;
 	}
 	if (changed)
@@ -170,18 +173,18 @@ static void add_item(struct work *k, struct port *p, struct port_queue *q, unsig
 static void add_queue(struct work *k, struct port_queue *q)
 {
 	struct worker *w = worker_get(q->rx_worker);
+	bool spread = spread_ports[q->port->id].table != NULL;
 	double rate = load_of_queue(q);
 
 	if (w == NULL)
 		return;
-	if (w->role == WORKER_FORWARDING && q->port->spread == NULL &&
-	    spread_config(&q->port->cfg)->polled_by[q->index])
+	if (w->role == WORKER_FORWARDING && !spread && spread_config(&q->port->cfg)->polled_by[q->index])
 		k->workers[w->id].load += rate; // it is configured for this worker
-	else if (w->role == WORKER_FORWARDING && q->port->spread == NULL)
+	else if (w->role == WORKER_FORWARDING && !spread)
 		add_item(k, q->port, q, 0, w->id, rate);
 	else if (w->role == WORKER_FORWARDING)
 		k->workers[w->id].load += rate * POLL_COST;
-	else if (q->port->spread == NULL && w->target < WORKER_MAX && q->port->role != PORT_HOST)
+	else if (!spread && w->target < WORKER_MAX && q->port->role != PORT_HOST)
 		k->workers[w->target].load += rate;
 }
 
@@ -198,6 +201,7 @@ static double load_of_entry(const struct port_queue *q, unsigned entry)
 
 static void add_entries(struct work *k, struct port *p)
 {
+	const struct spread *s = spread_ports[p->id].table;
 	unsigned i, e;
 
 	for (e = 0; e < SPREAD_ENTRIES; e++) {
@@ -205,8 +209,8 @@ static void add_entries(struct work *k, struct port *p)
 
 		for (i = 0; i < p->n_queues; i++)
 			rate += load_of_entry(&p->queues[i], e);
-		if (p->spread->to[e] < WORKER_MAX)
-			add_item(k, p, NULL, e, p->spread->to[e], rate);
+		if (s->to[e] < WORKER_MAX)
+			add_item(k, p, NULL, e, s->to[e], rate);
 	}
 }
 
@@ -217,7 +221,7 @@ static int load_gather(struct work *k)
 	unsigned i, n = 0;
 
 	for (p = port_next(NULL); p; p = port_next(p))
-		n += p->n_queues + (p->spread ? SPREAD_ENTRIES : 0);
+		n += p->n_queues + (spread_ports[p->id].table ? SPREAD_ENTRIES : 0);
 	memset(k, 0, sizeof(*k));
 	k->items = calloc(n + 1, sizeof(*k->items));
 	k->subjects = calloc(n + 1, sizeof(*k->subjects));
@@ -230,7 +234,7 @@ static int load_gather(struct work *k)
 	for (p = port_next(NULL); p; p = port_next(p)) {
 		for (i = 0; i < p->n_queues; i++)
 			add_queue(k, &p->queues[i]);
-		if (p->spread)
+		if (spread_ports[p->id].table)
 			add_entries(k, p);
 	}
 	return 0;

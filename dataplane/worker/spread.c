@@ -15,6 +15,7 @@
 #include "worker/worker.h"
 
 uint32_t spread_epoch = 1;
+struct spread_port spread_ports[PORT_MAX];
 
 // The number of entries for each worker: its share rounded down; the rest goes to the largest remainders.
 static void spread_shares(unsigned n, const uint32_t weights[64], unsigned want[64])
@@ -94,6 +95,7 @@ static void spread_weights(const struct port *port, uint32_t weights[64])
 // Entries that were moved by their load stay where they are until a worker is added.
 static void spread_deal_port(struct port *port, struct spread *s)
 {
+	struct spread_port *sp = &spread_ports[port->id];
 	uint32_t weights[64];
 	uint64_t weighed = 0;
 	unsigned i;
@@ -101,9 +103,9 @@ static void spread_deal_port(struct port *port, struct spread *s)
 	spread_weights(port, weights);
 	for (i = 0; i < 64; i++)
 		weighed |= weights[i] ? 1ull << i : 0;
-	port->moved = port->moved && (weighed & ~port->weighed) == 0;
-	port->weighed = weighed;
-	if (port->moved)
+	sp->moved = sp->moved && (weighed & ~sp->weighed) == 0;
+	sp->weighed = weighed;
+	if (sp->moved)
 		spread_deal_lost(s->to, SPREAD_ENTRIES, weights);
 	else
 		spread_deal(s->to, SPREAD_ENTRIES, weights);
@@ -111,7 +113,8 @@ static void spread_deal_port(struct port *port, struct spread *s)
 
 int spread_move(struct port *port, unsigned entry, uint8_t to, struct error *err)
 {
-	struct spread *s = rte_malloc("spread", sizeof(*s), 0), *old = port->spread;
+	struct spread_port *sp = &spread_ports[port->id];
+	struct spread *s = rte_malloc("spread", sizeof(*s), 0), *old = sp->table;
 
 	if (s == NULL || old == NULL) {
 		rte_free(s);
@@ -119,18 +122,19 @@ int spread_move(struct port *port, unsigned entry, uint8_t to, struct error *err
 	}
 	*s = *old;
 	s->to[entry] = to;
-	port->moved = true;
-	rcu_publish(port->spread, s);
+	sp->moved = true;
+	rcu_publish(sp->table, s);
 	rcu_defer(rte_free, old);
 	return 0;
 }
 
 static int spread_make_table(struct port *port, struct error *err)
 {
-	struct spread *old = port->spread, *s = NULL;
+	struct spread_port *sp = &spread_ports[port->id];
+	struct spread *old = sp->table, *s = NULL;
 	unsigned mode = spread_config(&port->cfg)->mode;
 
-	if (mode == PORT_HYBRID || (mode == PORT_AUTO && port->busy)) {
+	if (mode == PORT_HYBRID || (mode == PORT_AUTO && sp->busy)) {
 		s = rte_malloc("spread", sizeof(*s), 0);
 		if (s == NULL)
 			return error_set(err, ENOMEM, NULL, NULL, NULL, "no memory to spread port %s", port->cfg.name);
@@ -140,7 +144,7 @@ static int spread_make_table(struct port *port, struct error *err)
 			memset(s->to, SPREAD_LOCAL, sizeof(s->to));
 		spread_deal_port(port, s);
 	}
-	rcu_publish(port->spread, s);
+	rcu_publish(sp->table, s);
 	rcu_defer(rte_free, old);
 	return 0;
 }
@@ -161,6 +165,7 @@ static int spread_make_view(struct port_queue *q, struct error *err)
 static int spread_connect_queue(struct port_queue *q, struct error *err)
 {
 	struct worker *from = worker_get(q->rx_worker), *to;
+	bool spread = spread_ports[q->port->id].table != NULL;
 	int ret = 0;
 
 	if (from == NULL)
@@ -169,11 +174,11 @@ static int spread_connect_queue(struct port_queue *q, struct error *err)
 		to = worker_get(from->target);
 		ret = to ? handoff_connect(from, to, err) : 0;
 	}
-	for (to = worker_next(NULL); to && ret == 0 && q->port->spread; to = worker_next(to))
+	for (to = worker_next(NULL); to && ret == 0 && spread; to = worker_next(to))
 		if (to->role == WORKER_FORWARDING && !to->leaving)
 			ret = handoff_connect(from, to, err);
 	if (ret == 0 && q->view == NULL &&
-	    (q->port->spread || from->role != WORKER_FORWARDING || q->port->host_worker != SPREAD_LOCAL))
+	    (spread || from->role != WORKER_FORWARDING || q->port->host_worker != SPREAD_LOCAL))
 		ret = spread_make_view(q, err);
 	return ret;
 }
@@ -220,5 +225,6 @@ void spread_port_gone(struct port *port)
 
 	for (i = 0; i < port->n_queues; i++)
 		rte_free(port->queues[i].view);
-	rte_free(port->spread);
+	rte_free(spread_ports[port->id].table);
+	spread_ports[port->id] = (struct spread_port){0};
 }

@@ -45,6 +45,16 @@ struct spread { // of a port: immutable, replaced as a whole
 	uint8_t to[SPREAD_ENTRIES];
 };
 
+struct spread_port {
+	struct spread *table; // NULL: not spread. Master: wo (RCU), polling workers: ro
+	// Master only.
+	bool busy;              // PORT_AUTO: its polling workers are busy, so that it is spread
+	unsigned quiet_seconds; // PORT_AUTO: seconds for which the pollers alone would have been enough
+	bool moved;             // rebalancing has moved entries of its table
+	uint64_t weighed;       // bitmap of the workers over which the table was last distributed
+};
+extern struct spread_port spread_ports[PORT_MAX]; // by id
+
 struct spread_view {         // of a queue. Poller: rw, master: ro
 	uint32_t epoch;      // the spread_epoch that it follows, 0 = none
 	uint8_t all_to;      // the worker that gets all packets; SPREAD_SEVERAL = by the entries

@@ -60,7 +60,7 @@ static uint8_t spread_view_target_of(const struct worker *w, const struct port *
 
 static void spread_view_follow(struct worker *w, struct port_queue *q, struct spread_view *v)
 {
-	const struct spread *s = rcu_read(q->port->spread);
+	const struct spread *s = rcu_read(spread_ports[q->port->id].table);
 	uint64_t targets = 0;
 	bool same = true;
 	unsigned i;
