@@ -227,6 +227,22 @@ static void count(const uint8_t *to, unsigned n[64])
 		n[to[i]]++;
 }
 
+// What port_set() has written to the configuration counts once it is published.
+static void follows_the_published(void **state)
+{
+	struct port_config c = router_config(RED0), was = c;
+	struct port_queue *q = &port_get(RED0)->queues[1];
+
+	spread_config_edit(&port_get(RED0)->cfg)->ring_full = SPREAD_FULL_LOCAL;
+	assert_true(spread_ready(router_worker(), q, view));
+	assert_int_equal(view->full, SPREAD_FULL_DROP);
+	spread_config_edit(&c)->ring_full = SPREAD_FULL_LOCAL;
+	router_set(RED0, &c);
+	assert_true(spread_ready(router_worker(), q, view));
+	assert_int_equal(view->full, SPREAD_FULL_LOCAL);
+	router_set(RED0, &was);
+}
+
 static void dealt_evenly(void **state)
 {
 	uint8_t to[SPREAD_ENTRIES], before[SPREAD_ENTRIES];
@@ -305,6 +321,7 @@ int main(void)
 		N(all_away),
 		N(by_entry),
 		N(full_ring),
+		N(follows_the_published),
 		cmocka_unit_test(dealt_evenly),
 		cmocka_unit_test(dealt_by_weight),
 		cmocka_unit_test(flows_are_even),

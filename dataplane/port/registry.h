@@ -14,6 +14,7 @@ struct port_fwd {
 	uint8_t role;
 	uint8_t source_check;
 	bool proxy_arp, gateway_echo, stateful;
+	uint8_t ring_full;
 	uint16_t vrf, bridge;  // UINT16_MAX = none
 	uint16_t host, fabric; // id of a fabric port's host port; of a host port's fabric port. 0 = none
 	uint16_t vlan_be;      // TCI on the wire, 0 = untagged

@@ -32,7 +32,7 @@ enum spread_full { SPREAD_FULL_DROP, SPREAD_FULL_LOCAL, SPREAD_FULL_WAIT, SPREAD
 
 struct spread_config {                      // of a port (PORT_ROOM())
 	uint8_t mode;                       // enum port_mode
-	uint8_t ring_full;                  // enum spread_full
+	uint8_t ring_full;                  // enum spread_full; also in port_fwd
 	uint8_t polled_by[PORT_MAX_QUEUES]; // by queue: worker + 1, 0 = any
 	uint32_t weights[64];               // by worker, of hybrid mode; all 0: every forwarding worker alike
 };

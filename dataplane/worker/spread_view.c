@@ -6,6 +6,7 @@
 
 #include "base/doorbell.h"
 #include "base/rcu.h"
+#include "port/registry.h"
 #include "worker/handoff.h"
 #include "worker/spread.h"
 #include "worker/wait.h"
@@ -61,6 +62,7 @@ static uint8_t spread_view_target_of(const struct worker *w, const struct port *
 static void spread_view_follow(struct worker *w, struct port_queue *q, struct spread_view *v)
 {
 	const struct spread *s = rcu_read(spread_ports[q->port->id].table);
+	uint8_t host = __atomic_load_n(&q->port->host_worker, __ATOMIC_ACQUIRE);
 	uint64_t targets = 0;
 	bool same = true;
 	unsigned i;
@@ -77,12 +79,12 @@ static void spread_view_follow(struct worker *w, struct port_queue *q, struct sp
 	v->targets = targets;
 	v->all_to = same ? v->to[0] : SPREAD_SEVERAL;
 	v->home = w->role == WORKER_FORWARDING ? SPREAD_LOCAL : spread_view_target_of(w, q->port, NULL, 0);
-	v->full = w->role == WORKER_ISOLATED_RX ? SPREAD_FULL_WAIT : spread_config(&q->port->cfg)->ring_full;
+	v->full = w->role == WORKER_ISOLATED_RX ? SPREAD_FULL_WAIT : rcu_read(port_fwds[q->port->id])->ring_full;
 	if (w->role == WORKER_HOST_PATH && v->full == SPREAD_FULL_WAIT) // the host path waits for no other worker
 		v->full = SPREAD_FULL_DROP;
-	if (v->host != SPREAD_LOCAL && v->host != q->port->host_worker)
+	if (v->host != SPREAD_LOCAL && v->host != host)
 		spread_view_wait_for(w, v, v->host);
-	v->host = q->port->host_worker;
+	v->host = host;
 }
 
 bool spread_ready(struct worker *w, struct port_queue *q, struct spread_view *v)

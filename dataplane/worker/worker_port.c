@@ -24,6 +24,11 @@ static int worker_port_check(const struct port *old, const struct port_config *c
 	return 0;
 }
 
+static void worker_port_forward(const struct port_config *cfg, struct port_fwd *out)
+{
+	out->ring_full = spread_config(cfg)->ring_full;
+}
+
 static int worker_port_settle(struct port *port, struct error *err)
 {
 	worker_spread(port);
@@ -33,6 +38,7 @@ static int worker_port_settle(struct port *port, struct error *err)
 static struct port_listener worker_port_listener = {
 	.check = worker_port_check,
 	.check_open = worker_may_spread,
+	.forward = worker_port_forward,
 	.added = worker_share_tx,
 	.settle = worker_port_settle,
 	.unused = worker_forget,
