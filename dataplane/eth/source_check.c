@@ -219,7 +219,7 @@ const struct drop_reason *source_check(const struct rte_mbuf *m, const struct po
 
 // --- Ports. ---
 
-PORT_ROOM(source_check_config)
+PORT_SETTINGS(source_check_config)
 
 static int source_check_on_check(const struct port *old, const struct port_config *cfg, struct error *err)
 {

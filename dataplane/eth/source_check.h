@@ -9,7 +9,7 @@
 
 enum source_check { SOURCE_CHECK_NONE, SOURCE_CHECK_REVERSE_PATH, SOURCE_CHECK_STRICT };
 
-struct source_check_config { // of a port (PORT_ROOM()); also in port_fwd
+struct source_check_config { // of a port (PORT_SETTINGS()); also in port_fwd
 	uint8_t check;       // enum source_check
 };
 const struct source_check_config *source_check_config(const struct port_config *cfg);

@@ -226,7 +226,7 @@ void flow_refused_add(unsigned worker, const struct flow_key *key, const struct 
 	refused[worker][(uint32_t)hash % REFUSED_SLOTS] = (struct refused){hash, why, now, flow_zones[key->zone].gen};
 }
 
-PORT_ROOM(flow_quota_config)
+PORT_SETTINGS(flow_quota_config)
 
 void flow_quota_set(uint16_t port, uint32_t limit, uint32_t rate)
 {

@@ -16,7 +16,7 @@
 
 struct port_config;
 
-struct flow_quota_config { // of a port (PORT_ROOM())
+struct flow_quota_config { // of a port (PORT_SETTINGS())
 	uint32_t limit;    // flows at once, 0 = no limit
 	uint32_t rate;     // new flows per second, 0 = no limit
 };

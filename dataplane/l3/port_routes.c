@@ -225,7 +225,7 @@ static int port_routes_on_check(const struct port *old, const struct port_config
 	return c->role == PORT_FABRIC ? check_fabric(old, c, err) : check_tenant(old, c, err);
 }
 
-PORT_ROOM(routed_config)
+PORT_SETTINGS(routed_config)
 
 static void port_routes_forward(const struct port_config *cfg, struct port_fwd *out)
 {

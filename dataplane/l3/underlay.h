@@ -42,7 +42,7 @@ static inline bool underlay_is_local6(const uint8_t *a)
 	return false;
 }
 
-struct routed_config {        // of a port (PORT_ROOM()); also in port_fwd, as mss and gateway_echo
+struct routed_config {        // of a port (PORT_SETTINGS()); also in port_fwd, as mss and gateway_echo
 	uint32_t mss_clamp;   // TCP MSS clamp: 0 = none, MSS_AUTO (l3/mss.h) = computed from the tunnel's MTU
 	bool no_gateway_echo; // tenant: the gateway does not answer ICMP echo
 };

@@ -54,7 +54,7 @@ void port_listen(struct port_listener *l)
 	listener = l;
 }
 
-uint16_t port_room_reserve(size_t size)
+uint16_t port_settings_reserve(size_t size)
 {
 	return 0; // the only room
 }

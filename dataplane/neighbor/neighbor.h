@@ -35,7 +35,7 @@ struct neighbor {
 
 int neighbor_init(void);
 
-struct neighbor_config { // of a port (PORT_ROOM()); also in port_fwd
+struct neighbor_config { // of a port (PORT_SETTINGS()); also in port_fwd
 	bool proxy_arp;  // tenant: the gateway answers for every address that the VRF has a route for
 };
 const struct neighbor_config *neighbor_config(const struct port_config *cfg);

@@ -38,7 +38,7 @@ static void neighbor_port_wake(struct neighbor *n)
 		neighbor_timer_now(n);
 }
 
-PORT_ROOM(neighbor_config)
+PORT_SETTINGS(neighbor_config)
 
 static void neighbor_port_forward(const struct port_config *cfg, struct port_fwd *out)
 {

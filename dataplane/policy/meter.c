@@ -211,7 +211,7 @@ void meter_unref(uint16_t id)
 
 // --- Ports. ---
 
-PORT_ROOM(meters_config)
+PORT_SETTINGS(meters_config)
 
 static int meter_port_check(const struct port *old, const struct port_config *cfg, struct error *err)
 {

@@ -21,7 +21,7 @@ struct meter_config { // exactly one of the rates is not 0
 	uint64_t packet_rate, burst_packets; // burst 0: a default that fits the rate
 };
 
-struct meters_config {            // of a port (PORT_ROOM()); also in port_fwd
+struct meters_config {            // of a port (PORT_SETTINGS()); also in port_fwd
 	uint16_t egress, ingress; // ids, 0 = none: for what the guest sends and receives
 };
 struct port_config;

@@ -209,7 +209,7 @@ void mirror_unref(uint16_t id)
 
 // --- Ports. ---
 
-PORT_ROOM(mirroring_config)
+PORT_SETTINGS(mirroring_config)
 
 static int mirror_port_check(const struct port *old, const struct port_config *cfg, struct error *err)
 {

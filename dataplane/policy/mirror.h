@@ -29,7 +29,7 @@ struct mirror_config {
 	uint32_t snap; // bytes kept of a frame, 0 = all
 };
 
-struct mirroring_config { // of a port (PORT_ROOM()); also in port_fwd
+struct mirroring_config { // of a port (PORT_SETTINGS()); also in port_fwd
 	uint16_t mirror;  // id, 0 = none: for both directions
 };
 const struct mirroring_config *mirroring_config(const struct port_config *cfg);

@@ -27,7 +27,7 @@ enum rule_direction { RULES_EGRESS, RULES_INGRESS }; // sent by the guest, sent 
 
 struct port_config;
 
-struct rules_config {      // of a port (PORT_ROOM())
+struct rules_config {      // of a port (PORT_SETTINGS())
 	uint16_t lists[2]; // ids, by enum rule_direction; 0 = none
 };
 const struct rules_config *rules_config(const struct port_config *cfg);

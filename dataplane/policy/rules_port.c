@@ -86,7 +86,7 @@ void rules_publish(struct rule_list *l, struct rules_set *set, uint32_t *slots, 
 
 // --- Port listener. ---
 
-PORT_ROOM(rules_config)
+PORT_SETTINGS(rules_config)
 
 static int rules_port_check(const struct port *old, const struct port_config *cfg, struct error *err)
 {

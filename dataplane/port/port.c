@@ -25,7 +25,7 @@ struct port *port_table[PORT_MAX];
 struct port_fwd *port_fwds[PORT_MAX];
 static bool closing[PORT_MAX]; // ids of removed ports that a worker may still see
 static struct port_listener *listeners;
-static size_t rooms_used; // bytes of port_config.rooms
+static size_t settings_used; // bytes of port_config.settings
 
 struct port *port_get(uint16_t id)
 {
@@ -72,12 +72,12 @@ void port_listen(struct port_listener *l)
 	LISTEN(listeners, l);
 }
 
-uint16_t port_room_reserve(size_t size)
+uint16_t port_settings_reserve(size_t size)
 {
-	size_t at = rooms_used;
+	size_t at = settings_used;
 
-	rooms_used += RTE_ALIGN_CEIL(size, 8u);
-	RTE_VERIFY(rooms_used <= PORT_ROOMS_SIZE);
+	settings_used += RTE_ALIGN_CEIL(size, 8u);
+	RTE_VERIFY(settings_used <= PORT_SETTINGS_SIZE);
 	return (uint16_t)at;
 }
 

@@ -35,7 +35,7 @@ struct port;
 struct spread_view;
 
 #define DEPTH_UNKNOWN UINT32_MAX
-#define PORT_ROOMS_SIZE 384
+#define PORT_SETTINGS_SIZE 384
 
 struct port_queue {
 	// The poller and the senders read this line for every batch; it changes only with the port or its workers.
@@ -83,28 +83,28 @@ struct port_config {
 	uint32_t memif_id, ring_size, buffer_size;
 	bool client; // memif, vhost
 	char secret[24];
-	uint8_t rooms[PORT_ROOMS_SIZE] __rte_aligned(8); // see PORT_ROOM()
+	uint8_t settings[PORT_SETTINGS_SIZE] __rte_aligned(8); // see PORT_SETTINGS()
 };
 
-// A room above keeps its own settings of a port in the port's configuration, so that they are checked and applied
-// together with the others. They are zero in a new configuration. PORT_ROOM(NAME) stands in a file of the room and
-// reserves bytes for a struct NAME; the room's header declares the two functions that find it.
-#define PORT_ROOM(name)                                                 \
-	static uint16_t name##_room;                                    \
-	RTE_INIT(name##_reserve)                                        \
-	{                                                               \
-		name##_room = port_room_reserve(sizeof(struct name));   \
-	}                                                               \
-	const struct name *name(const struct port_config *cfg)          \
-	{                                                               \
-		return (const struct name *)(cfg->rooms + name##_room); \
-	}                                                               \
-	struct name *name##_edit(struct port_config *cfg)               \
-	{                                                               \
-		return (struct name *)(cfg->rooms + name##_room);       \
+// Other modules keep their settings of a port in the port's configuration, so that these are checked and applied
+// together with the others. They are zero in a new configuration. PORT_SETTINGS(NAME) in a file of the module reserves
+// bytes for a struct NAME and defines the two functions that find it, which the module's header declares.
+#define PORT_SETTINGS(name)                                              \
+	static uint16_t name##_at;                                       \
+	RTE_INIT(name##_reserve)                                         \
+	{                                                                \
+		name##_at = port_settings_reserve(sizeof(struct name));  \
+	}                                                                \
+	const struct name *name(const struct port_config *cfg)           \
+	{                                                                \
+		return (const struct name *)(cfg->settings + name##_at); \
+	}                                                                \
+	struct name *name##_edit(struct port_config *cfg)                \
+	{                                                                \
+		return (struct name *)(cfg->settings + name##_at);       \
 	}
 
-uint16_t port_room_reserve(size_t size); // returns the offset in rooms[]; aborts when they are full
+uint16_t port_settings_reserve(size_t size); // returns the offset in settings[]; aborts when they are full
 
 struct port_stats { // of the device
 	uint64_t rx_missed, tx_errors;

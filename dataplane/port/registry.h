@@ -8,7 +8,7 @@
 static const struct rte_ether_addr gateway_mac = {.addr_bytes = {0x00, 0x00, 0x5e, 0x00, 0x01, 0x01}};
 
 // The part of a port's configuration that workers read. It never changes: a change of the port publishes a new one.
-// What a member of another room means is in that room's header; its listener fills it in.
+// The listener of another module fills in the module's members, which its header describes.
 struct port_fwd {
 	struct rte_ether_addr mac; // own: fabric address, or the virtual gateway's
 	uint8_t role;

@@ -30,7 +30,7 @@ enum port_mode {
 };
 enum spread_full { SPREAD_FULL_DROP, SPREAD_FULL_LOCAL, SPREAD_FULL_WAIT, SPREAD_FULLS };
 
-struct spread_config {                      // of a port (PORT_ROOM())
+struct spread_config {                      // of a port (PORT_SETTINGS())
 	uint8_t mode;                       // enum port_mode
 	uint8_t ring_full;                  // enum spread_full; also in port_fwd
 	uint8_t polled_by[PORT_MAX_QUEUES]; // by queue: worker + 1, 0 = any

@@ -8,7 +8,7 @@
 
 bool spread_never;
 
-PORT_ROOM(spread_config)
+PORT_SETTINGS(spread_config)
 
 static int worker_port_check(const struct port *old, const struct port_config *cfg, struct error *err)
 {
