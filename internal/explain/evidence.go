@@ -28,6 +28,7 @@ type Evidence struct {
 // Worker in the window.
 type Worker struct {
 	Plain                          bool // a thread of any program, not a worker of corelaned; its packets are not known
+	Ended                          bool // Plain: the thread ended in the window
 	ID, TID, CPU                   int
 	Thread, Role, Idle             string
 	Loops, BusyLoops, EmptyLoops   uint64

@@ -19,7 +19,7 @@ type findings struct {
 	models map[int]*Model
 	causes []Cause // so far
 
-	overloaded, silent bool // what the earlier answers found
+	overloaded, silent, ended bool // what the earlier answers found
 }
 
 // Explain decides from evidence alone what held each worker back, and what that cost.

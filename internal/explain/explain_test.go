@@ -257,6 +257,9 @@ var cases = []struct {
 	{"its own changes", 0.3, func(e *Evidence) {
 		e.Workers[0].LongLoops = []LongLoop{{NS: 30 * msec, MessagesNS: 29 * msec}}
 	}, OwnWork, "messages", ""},
+	{"a thread that ended", 0.3, func(e *Evidence) {
+		e.Workers[0].Plain, e.Workers[0].Ended = true, true
+	}, ThreadEnded, "pmd-fwd-0", ""},
 	{"more than the core can do", 1, func(e *Evidence) {
 		e.Ports[0].RxMissed, e.Workers[0].RxMissed = 30e6, 30e6
 	}, Overload, "pmd-fwd-0", "corelane worker add"},

@@ -37,6 +37,7 @@ const (
 	Drops         Kind = "drops"
 	SmallBatches  Kind = "small-batches"
 	Overload      Kind = "overload"
+	ThreadEnded   Kind = "thread-ended"
 	NoInput       Kind = "no-input"
 	Nothing       Kind = "nothing"
 )

@@ -23,6 +23,7 @@ type Session struct {
 	watcher *kernel.Watcher
 	noTrace string
 	targets []kernel.Target
+	names   map[int]string // of threads of any program, by tid
 	event   uint64
 	met     map[int]host.Thread // threads that had a worker's CPU in the window; some end before the window
 }
@@ -122,13 +123,14 @@ func (s *Session) subjects(ctx context.Context) (pid int, targets []kernel.Targe
 			&apiv1.WorkerListRequest{})
 		return s.Daemon(), targetsOf(workers), err
 	}
+	s.names = map[int]string{}
 	for _, tid := range s.o.Threads {
 		t, ok := s.root.Thread(tid)
-		if !ok {
+		if !ok || t.Dead() {
 			return 0, nil, input.Errorf("--thread", "the id of a thread that runs", "there is no thread %d", tid)
 		}
 		targets = append(targets, kernel.Target{TID: tid, CPU: t.CPU()})
-		pid = t.PID
+		s.names[tid], pid = t.Name, t.PID
 	}
 	return pid, targets, nil
 }
@@ -159,15 +161,14 @@ func (s *Session) observeThreads(ctx context.Context, e *Evidence) error {
 	}
 	e.Seconds = time.Since(e.Started).Seconds()
 	for i, t := range s.targets {
-		name := fmt.Sprint("thread ", t.TID)
-		if d, ok := s.root.Thread(t.TID); ok {
-			name = d.Name
-			if d.Allowed.Len() > 1 {
-				e.Host.Unread = append(e.Host.Unread, fmt.Sprintf("what happened to %s (%d) on CPUs other than %d: "+
-					"it may run on %s", name, t.TID, t.CPU, d.Allowed))
-			}
+		d, ok := s.root.Thread(t.TID)
+		ended := !ok || d.Dead()
+		if !ended && d.Allowed.Len() > 1 {
+			e.Host.Unread = append(e.Host.Unread, fmt.Sprintf("what happened to %s (%d) on CPUs other than %d: "+
+				"it may run on %s", d.Name, t.TID, t.CPU, d.Allowed))
 		}
-		e.Workers = append(e.Workers, Worker{Plain: true, ID: i, TID: t.TID, CPU: t.CPU, LastCPU: t.CPU, Thread: name})
+		e.Workers = append(e.Workers, Worker{Plain: true, Ended: ended, ID: i, TID: t.TID, CPU: t.CPU, LastCPU: t.CPU,
+			Thread: s.names[t.TID]})
 	}
 	return nil
 }

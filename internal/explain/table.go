@@ -49,7 +49,8 @@ func init() {
 	rows = []row{
 		foreignThread, ownThread, softirq, irq, ipi, tlbShootdown, timerTick, pageFaults, yield, stopped, cgroupQuota,
 		moved, steal, injectedDelay, ownWork,
-		gap, manySmall, readerStopped, ringOverflow, skew, drops, smallBatches, overload, noInput, nothing,
+		gap, manySmall, readerStopped, ringOverflow, skew, drops, smallBatches, overload, threadEnded, noInput,
+		nothing,
 	}
 }
 

@@ -50,6 +50,11 @@ func (r Root) Thread(tid int) (t Thread, ok bool) {
 	return t, true
 }
 
+// Dead says whether the thread has ended and only its status is left, which its parent has not read (a zombie).
+func (t *Thread) Dead() bool {
+	return strings.HasPrefix(t.State, "Z") || strings.HasPrefix(t.State, "X")
+}
+
 // CPU returns the only CPU that the thread may run on; if there are several, the one where it last ran.
 func (t *Thread) CPU() int {
 	if t.Allowed.Len() == 1 {
