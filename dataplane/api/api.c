@@ -161,9 +161,10 @@ void api_error_complete(struct error *err, int ret)
 		snprintf(err->message, sizeof(err->message), "%s", strerror(err->code));
 }
 
-static int answer_unary(struct api_conn *c, uint32_t id, const struct api_method *m, const ProtobufCBinaryData *data,
+static int answer_unary(struct api_conn *c, uint32_t id, const struct api_entry *e, const ProtobufCBinaryData *data,
 			struct error *err)
 {
+	const struct api_method *m = e->method;
 	ProtobufCMessage *req = api_unpack(m->req, &unary.memory, API_REQUEST_MEMORY, data->data, data->len, err);
 	const struct api_listener *l;
 	ProtobufCMessage *resp;
@@ -179,6 +180,8 @@ static int answer_unary(struct api_conn *c, uint32_t id, const struct api_method
 			l->settle();
 	if (ret < 0)
 		return ret;
+	if (e->role > ROLE_READ)
+		user_called(c->user, &c->client, &e->work, req);
 	ret = ttrpc_send_answer(c->out, id, resp, &unary.memory);
 	if (ret == -EMSGSIZE)
 		return error_set(err, ENOSPC, NULL, NULL, NULL, "the answer is longer than %d bytes", API_MAX_MESSAGE);
@@ -198,12 +201,15 @@ static int api_answer(struct api_conn *c, const struct ttrpc_header *h, const ui
 	e = api_find(req->service, req->method, err);
 	if (e == NULL)
 		return -err->code;
-	if (role_check(&c->client, e->role, e->work.noun, e->work.name, err) < 0)
+	if (role_check(&c->client, e->role, e->work.noun, e->work.name, err) < 0) {
+		api_limit_count(LIMIT_ROLE);
+		user_refused(c->user, &c->client, &e->work);
 		return -err->code;
+	}
 	unary.client = &c->client;
 	if (e->method->unary != NULL) {
 		turn_begin(&e->work);
-		ret = answer_unary(c, h->stream, e->method, &req->payload, err);
+		ret = answer_unary(c, h->stream, e, &req->payload, err);
 		turn_end();
 		return ret;
 	}

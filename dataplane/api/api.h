@@ -74,6 +74,7 @@ int api_again(struct api_call *call);
 // Listens on path (mode 0660, and the groups of role_set_group() in an access control list). Refuses when another process answers there; removes a stale socket.
 int api_server_start(struct event_base *base, const char *path, struct error *err);
 void api_server_stop(void);
+unsigned api_conn_count(void);
 
 // For tests and fuzzing: feeds the bytes of one connection and collects its output.
 struct api_conn *api_conn_test(void (*write)(void *arg, const void *data, size_t n), void *arg);

@@ -15,8 +15,6 @@
 #define READ_AHEAD (64 * 1024) // input kept besides the message that is being received
 #define IO_CHUNK (64 * 1024)   // bytes of one read or write
 
-struct api_limits api_limits = {.connections = 1024, .stall_ms = API_STALL * 1000};
-
 static LIST_HEAD(, api_conn) conns = LIST_HEAD_INITIALIZER(conns);
 static unsigned n_conns;
 
@@ -119,6 +117,8 @@ static int read_one(struct api_conn *c)
 	if (h.length >= TTRPC_GARBAGE)
 		return -EPROTO;
 	if (h.length > API_MAX_MESSAGE) {
+		api_limit_count(LIMIT_LONG_MESSAGE);
+		c->frames++;
 		frame_refuse(c, h.stream, EMSGSIZE, "the message is longer than 4 MiB");
 		evbuffer_drain(c->in, TTRPC_HEADER);
 		c->discard = h.length;
@@ -131,6 +131,7 @@ static int read_one(struct api_conn *c)
 		return -ENOMEM;
 	ret = api_conn_read_frame(c, &h, p + TTRPC_HEADER);
 	evbuffer_drain(c->in, TTRPC_HEADER + h.length);
+	c->frames++;
 	return ret < 0 ? ret : 1;
 }
 
@@ -182,6 +183,7 @@ static void turn_or_close(struct api_conn *c)
 	int ret = conn_turn(c);
 
 	if (ret < 0) {
+		api_limit_count(LIMIT_NOT_TTRPC);
 		LOG(DEBUG, "api: a client sent something that is not ttrpc (%d): disconnected", ret);
 		api_conn_close(c);
 	}
@@ -213,18 +215,27 @@ static void api_conn_on_event(struct bufferevent *bev, short what, void *arg)
 {
 	struct api_conn *c = arg;
 
-	if (what & BEV_EVENT_TIMEOUT)
+	if (what & BEV_EVENT_TIMEOUT) {
+		api_limit_count(LIMIT_SLOW_READER);
 		LOG(WARNING, "api: a client has not read for %u s: disconnected, %zu bytes unread",
 		    api_limits.stall_ms / 1000, evbuffer_get_length(c->out));
+	}
 	api_conn_close(c);
 }
 
-static struct api_conn *conn_new(void)
+static struct api_conn *conn_new(const struct api_client *client)
 {
-	struct api_conn *c = calloc(1, sizeof(*c));
+	struct api_user *user = user_get(client->uid);
+	struct api_conn *c = user ? calloc(1, sizeof(*c)) : NULL;
 
-	if (c == NULL)
+	if (c == NULL) {
+		if (user)
+			user_put(user);
 		return NULL;
+	}
+	c->client = *client;
+	c->user = user;
+	c->idle_ns = api_now_ns();
 	TAILQ_INIT(&c->ready);
 	TAILQ_INIT(&c->waiting);
 	LIST_INSERT_HEAD(&conns, c, next);
@@ -247,16 +258,14 @@ static void conn_listen(struct api_conn *c)
 	bufferevent_enable(c->bev, EV_READ | EV_WRITE);
 }
 
-struct api_conn *api_conn_accept(struct event_base *base, evutil_socket_t fd)
+struct api_conn *api_conn_accept(struct event_base *base, evutil_socket_t fd, const struct api_client *client)
 {
-	struct api_conn *c = conn_new();
+	struct api_conn *c = conn_new(client);
 
 	if (c == NULL) {
 		evutil_closesocket(fd);
 		return NULL;
 	}
-	if (role_of_peer(fd, &c->client) < 0)
-		LOG(WARNING, "api: the kernel does not say who a client is: it has no role");
 	c->bev = bufferevent_socket_new(base, fd, BEV_OPT_CLOSE_ON_FREE);
 	if (c->bev == NULL)
 		evutil_closesocket(fd);
@@ -271,14 +280,14 @@ struct api_conn *api_conn_accept(struct event_base *base, evutil_socket_t fd)
 
 struct api_conn *api_conn_test(void (*write)(void *arg, const void *data, size_t n), void *arg)
 {
-	struct api_conn *c = conn_new();
+	const struct api_client client = {.pid = getpid(), .role = ROLE_ADMINISTER};
+	struct api_conn *c = conn_new(&client);
 
 	if (c == NULL)
 		return NULL;
 	c->in = evbuffer_new();
 	c->out = evbuffer_new();
 	c->write = write;
-	c->client = (struct api_client){.pid = getpid(), .role = ROLE_ADMINISTER};
 	c->write_arg = arg;
 	if (c->in == NULL || c->out == NULL) {
 		api_conn_close(c);
@@ -318,6 +327,7 @@ void api_conn_close(struct api_conn *c)
 	close_streams(&c->waiting);
 	LIST_REMOVE(c, next);
 	n_conns--;
+	user_put(c->user);
 	if (c->turn != NULL)
 		event_free(c->turn);
 	if (c->bev != NULL) {
@@ -329,6 +339,33 @@ void api_conn_close(struct api_conn *c)
 			evbuffer_free(c->out);
 	}
 	free(c);
+}
+
+// Whether the client has yet to send the rest of a message, or its first one.
+static bool conn_is_owed(const struct api_conn *c)
+{
+	return (c->frames == 0 || c->discard > 0 || evbuffer_get_length(c->in) > 0) && !api_conn_full(c) &&
+	       (c->turn == NULL || !evtimer_pending(c->turn, NULL));
+}
+
+void api_conn_sweep(void)
+{
+	uint64_t now = api_now_ns();
+	struct api_conn *c, *next;
+
+	for (c = LIST_FIRST(&conns); c; c = next) {
+		next = LIST_NEXT(c, next);
+		if (!conn_is_owed(c) || c->frames != c->swept) {
+			c->swept = c->frames;
+			c->idle_ns = now;
+		} else if (now - c->idle_ns > api_limits.message_ms * 1000000ull) {
+			api_limit_count(LIMIT_HALF_MESSAGE);
+			LOG(WARNING, "api: process %d of uid %u has sent no whole message for %u s: disconnected",
+			    (int)c->client.pid, (unsigned)c->client.uid, api_limits.message_ms / 1000);
+			api_conn_close(c);
+		}
+	}
+	users_tidy();
 }
 
 void api_conn_close_all(void)

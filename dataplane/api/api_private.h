@@ -13,7 +13,9 @@
 
 #include "api/api.h"
 #include "api/arena.h"
+#include "api/limit.h"
 #include "api/ttrpc.h"
+#include "api/user.h"
 #include "base/turn.h"
 
 #define API_STREAMS 128                // open streams of one connection
@@ -22,13 +24,6 @@
 #define API_TURN_REQUESTS 64           // requests in one turn of a connection, before the loop serves others
 #define API_TURN_ITEMS 256             // stream items in one turn
 #define API_TURN_NS (2 * 1000 * 1000)  // longest time for either of them in one turn
-
-// Limits that tests lower.
-struct api_limits {
-	unsigned connections;
-	unsigned stall_ms;
-};
-extern struct api_limits api_limits;
 
 struct api_entry { // a registered method
 	const struct api_method *method;
@@ -61,13 +56,16 @@ struct api_stream {
 struct api_conn {
 	LIST_ENTRY(api_conn) next;
 	struct api_client client;
+	struct api_user *user;
 	struct evbuffer *in, *out; // buffers of bev; in tests the connection's own
 	struct bufferevent *bev;   // NULL in tests
 	struct event *turn;        // a zero timer: the next turn, after the loop has polled all descriptors
 	struct api_streams ready, waiting;
 	unsigned streams;
-	uint32_t last_id;                                     // ids must grow
-	uint32_t discard;                                     // bytes still to skip of a message that is too long
+	uint32_t last_id;        // ids must grow
+	uint64_t frames;         // received
+	uint64_t swept, idle_ns; // frames at the last sweep that saw progress, and when that was
+	uint32_t discard;        // bytes still to skip of a message that is too long
 	void (*write)(void *arg, const void *data, size_t n); // tests
 	void *write_arg;
 };
@@ -81,10 +79,11 @@ void api_request(struct api_conn *c, const struct ttrpc_header *h, const uint8_t
 void api_error_complete(struct error *err, int ret); // adds a message when a handler gave none
 
 // api_conn.c
-struct api_conn *api_conn_accept(struct event_base *base, evutil_socket_t fd); // owns fd, also when it fails
+// Owns fd, also when it fails.
+struct api_conn *api_conn_accept(struct event_base *base, evutil_socket_t fd, const struct api_client *client);
 void api_conn_schedule(struct api_conn *c);
 bool api_conn_full(const struct api_conn *c); // API_BUFFER bytes wait for the client
-unsigned api_conn_count(void);
+void api_conn_sweep(void);                    // disconnects clients that do not complete a message
 void api_conn_close_all(void);
 
 // api_stream.c

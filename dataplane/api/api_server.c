@@ -24,6 +24,7 @@
 static struct {
 	struct evconnlistener *listener;
 	struct event *retry; // accepts again after descriptors ran out
+	struct event *sweep;
 	struct sockaddr_un addr;
 	struct stat file; // of our socket: api_server_stop() removes no other
 	bool refusing;    // too many connections, which was logged
@@ -32,15 +33,24 @@ static struct {
 static void api_server_on_accept(struct evconnlistener *l, evutil_socket_t fd, struct sockaddr *peer, int len,
 				 void *arg)
 {
-	bool full = api_conn_count() >= api_limits.connections;
+	struct api_client client = {.uid = UINT32_MAX};
+	const struct api_user *user;
+	enum api_limit limit;
 
-	if (full && !server.refusing)
-		LOG(WARNING, "api: %u clients are connected: more are refused", api_conn_count());
-	server.refusing = full;
-	if (full)
-		evutil_closesocket(fd);
-	else
-		api_conn_accept(evconnlistener_get_base(l), fd);
+	if (role_of_peer(fd, &client) < 0)
+		LOG(WARNING, "api: the kernel does not say who a client is: it has no role");
+	user = user_find(client.uid);
+	limit = user_admit(client.uid, api_conn_count(), user ? user->connections : 0);
+	if (limit != LIMITS && !server.refusing)
+		LOG(WARNING, "api: uid %u has %u of %u connections: more are refused", (unsigned)client.uid,
+		    user ? user->connections : 0, api_conn_count());
+	server.refusing = limit != LIMITS;
+	if (limit == LIMITS) {
+		api_conn_accept(evconnlistener_get_base(l), fd, &client);
+		return;
+	}
+	api_limit_count(limit);
+	evutil_closesocket(fd);
 }
 
 // accept() fails until descriptors are free. Pausing keeps the loop from spinning on it.
@@ -51,6 +61,11 @@ static void on_accept_error(struct evconnlistener *l, void *arg)
 	LOG(WARNING, "api: accept: %s", strerror(EVUTIL_SOCKET_ERROR()));
 	evconnlistener_disable(l);
 	evtimer_add(server.retry, &pause);
+}
+
+static void on_sweep(evutil_socket_t fd, short what, void *arg)
+{
+	api_conn_sweep();
 }
 
 static void on_retry(evutil_socket_t fd, short what, void *arg)
@@ -191,6 +206,14 @@ static int api_server_claim(struct error *err)
 	return ret;
 }
 
+static void start_sweeps(void)
+{
+	unsigned ms = api_limits.message_ms / 4;
+	struct timeval interval = {.tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000};
+
+	evtimer_add(server.sweep, &interval);
+}
+
 int api_server_start(struct event_base *base, const char *path, struct error *err)
 {
 	int fd, ret;
@@ -206,15 +229,17 @@ int api_server_start(struct event_base *base, const char *path, struct error *er
 		return fd;
 	signal(SIGPIPE, SIG_IGN); // a client that has gone makes write() fail instead of ending the process
 	server.retry = evtimer_new(base, on_retry, NULL);
+	server.sweep = event_new(base, -1, EV_PERSIST, on_sweep, NULL);
 	server.listener = evconnlistener_new(base, api_server_on_accept, NULL,
 					     LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC, 0, fd);
-	if (server.retry == NULL || server.listener == NULL) {
+	if (server.retry == NULL || server.sweep == NULL || server.listener == NULL) {
 		if (server.listener == NULL)
 			close(fd);
 		api_server_stop();
 		return api_server_refuse(err, ENOMEM, "cannot listen");
 	}
 	evconnlistener_set_error_cb(server.listener, on_accept_error);
+	start_sweeps();
 	return 0;
 }
 
@@ -227,8 +252,11 @@ void api_server_stop(void)
 		evconnlistener_free(server.listener);
 	if (server.retry != NULL)
 		event_free(server.retry);
+	if (server.sweep != NULL)
+		event_free(server.sweep);
 	server.listener = NULL;
 	server.retry = NULL;
+	server.sweep = NULL;
 	if (stat(server.addr.sun_path, &st) == 0 && st.st_dev == server.file.st_dev && st.st_ino == server.file.st_ino)
 		unlink(server.addr.sun_path);
 }

@@ -50,9 +50,16 @@ int api_stream_open(struct api_conn *c, uint32_t id, struct api_entry *e, const 
 {
 	struct api_stream *s;
 
-	if (c->streams >= API_STREAMS)
+	if (c->streams >= API_STREAMS) {
+		api_limit_count(LIMIT_STREAMS);
 		return error_set(err, ENOSPC, NULL, NULL, NULL, "this connection has %d open streams already",
 				 API_STREAMS);
+	}
+	if (c->user->streams >= api_limits.user_streams) {
+		api_limit_count(LIMIT_USER_STREAMS);
+		return error_set(err, ENOSPC, NULL, NULL, NULL, "uid %u has %u open streams already",
+				 (unsigned)c->user->uid, c->user->streams);
+	}
 	s = stream_new(c, id, e);
 	if (s == NULL)
 		return -ENOMEM;
@@ -63,6 +70,9 @@ int api_stream_open(struct api_conn *c, uint32_t id, struct api_entry *e, const 
 	}
 	TAILQ_INSERT_TAIL(&c->ready, s, next);
 	c->streams++;
+	c->user->streams++;
+	if (e->role > ROLE_READ)
+		user_called(c->user, &c->client, &e->work, s->req);
 	return 0;
 }
 
@@ -90,6 +100,7 @@ void api_stream_close(struct api_stream *s)
 
 	TAILQ_REMOVE(s->waiting ? &c->waiting : &c->ready, s, next);
 	c->streams--;
+	c->user->streams--;
 	if (s->entry->method->done != NULL)
 		s->entry->method->done(s->cursor);
 	api_stream_free(s);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Events tell the operator what happened to this process, such as a stalled worker or a thread that left its
 // CPUs. The last EVENT_RING are kept for `corelane event list`; each is logged once. Do not report what a request has
-// asked for, nor anything per packet. Report a change of state, not the state each second.
+// asked for (the API itself reports who has called what), nor anything per packet. Report a change of state, not the
+// state each second.
 //
 // A kind is declared where it is reported, with its severity (INFO, WARNING, ERROR) and the sentence that explains it:
 //
