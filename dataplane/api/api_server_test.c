@@ -21,6 +21,7 @@
 static struct event_base *base;
 static char dir[] = "/tmp/corelane-api-XXXXXX", path[64];
 static struct error err;
+static struct api_limits default_limits;
 
 static int setup(void **state)
 {
@@ -37,8 +38,7 @@ static int teardown(void **state)
 	event_base_free(base);
 	assert_int_equal(api_conn_count(), 0);
 	assert_int_equal(test_streams_open, 0);
-	api_limits.stall_ms = API_STALL * 1000;
-	api_limits.connections = 1024;
+	api_limits = default_limits;
 	return access(path, F_OK) == 0 ? -1 : 0;
 }
 
@@ -178,6 +178,7 @@ static void too_many(void **state)
 	bool end;
 
 	api_limits.connections = 3;
+	api_limits.reserved = 0;
 	for (i = 0; i < 4; i++) {
 		fds[i] = connect_to(path);
 		run_ms(5);
@@ -192,6 +193,85 @@ static void too_many(void **state)
 	drain(fds[0], &end);
 	assert_false(end);
 	close(fds[0]);
+}
+
+static void too_many_of_one_user(void **state)
+{
+	uint64_t refused = api_limit_reached(LIMIT_USER_CONNECTIONS);
+	int fds[3];
+	unsigned i;
+	bool end;
+
+	api_limits.user_connections = 2;
+	for (i = 0; i < 3; i++) {
+		fds[i] = connect_to(path);
+		run_ms(5);
+		drain(fds[i], &end);
+		assert_int_equal(end, i == 2);
+	}
+	assert_int_equal(api_limit_reached(LIMIT_USER_CONNECTIONS), refused + 1);
+	for (i = 0; i < 3; i++)
+		close(fds[i]);
+	run_ms(5);
+}
+
+// Streams of all connections of a user count together.
+static void too_many_streams(void **state)
+{
+	Corelane__V1__RouteListRequest req = CORELANE__V1__ROUTE_LIST_REQUEST__INIT;
+	int a = connect_to(path), b = connect_to(path);
+	bool end;
+
+	api_limits.user_streams = 2;
+	req.vrf = "wait";
+	request(a, 1, "List", &req.base, TTRPC_REMOTE_CLOSED);
+	request(b, 1, "List", &req.base, TTRPC_REMOTE_CLOSED);
+	run_ms(10);
+	assert_int_equal(drain(b, &end), 0);
+	request(b, 3, "List", &req.base, TTRPC_REMOTE_CLOSED);
+	run_ms(10);
+	assert_true(drain(b, &end) > 0); // refused
+	assert_int_equal(test_streams_open, 2);
+	close(a);
+	run_ms(10);
+	request(b, 5, "List", &req.base, TTRPC_REMOTE_CLOSED);
+	run_ms(10);
+	assert_int_equal(test_streams_open, 2);
+	close(b);
+	run_ms(10);
+}
+
+// A client that sends nothing, and one that stops within a message, are disconnected. One that waits between two
+// messages is not.
+static void half_messages(void **state)
+{
+	Corelane__V1__RouteLookupRequest req = CORELANE__V1__ROUTE_LOOKUP_REQUEST__INIT;
+	int silent = connect_to(path), half = connect_to(path), idle = connect_to(path);
+	uint64_t counted = api_limit_reached(LIMIT_HALF_MESSAGE);
+	bool end;
+
+	request(half, 1, "Lookup", &req.base, 0);
+	request(idle, 1, "Lookup", &req.base, 0);
+	run_ms(20);
+	assert_int_equal(write(half, "\0\0\1", 3), 3);
+	run_ms(1000);
+	assert_true(drain(idle, &end) > 0);
+	assert_false(end);
+	drain(silent, &end);
+	assert_true(end);
+	drain(half, &end);
+	assert_true(end);
+	assert_int_equal(api_limit_reached(LIMIT_HALF_MESSAGE), counted + 2);
+	close(silent);
+	close(half);
+	close(idle);
+	run_ms(10);
+}
+
+static int setup_impatient(void **state)
+{
+	api_limits.message_ms = 200; // before the server starts, which looks four times in this interval
+	return setup(state);
 }
 
 // accept() fails without free descriptors: the loop must not spin on that, and must accept later.
@@ -296,6 +376,7 @@ static void paths(void **state)
 static int group_setup(void **state)
 {
 	assert_non_null(mkdtemp(dir));
+	default_limits = api_limits;
 	snprintf(path, sizeof(path), "%s/api.sock", dir);
 	return 0;
 }
@@ -309,9 +390,17 @@ static int group_teardown(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {TEST(back_pressure), TEST(unread_answers),   TEST(client_dies),
-					   TEST(too_many),      TEST(no_descriptors),   TEST(mode),
-					   TEST(alive),         cmocka_unit_test(paths)};
+	const struct CMUnitTest tests[] = {TEST(back_pressure),
+					   TEST(unread_answers),
+					   TEST(client_dies),
+					   TEST(too_many),
+					   TEST(too_many_of_one_user),
+					   TEST(too_many_streams),
+					   cmocka_unit_test_setup_teardown(half_messages, setup_impatient, teardown),
+					   TEST(no_descriptors),
+					   TEST(mode),
+					   TEST(alive),
+					   cmocka_unit_test(paths)};
 
 	return cmocka_run_group_tests(tests, group_setup, group_teardown);
 }

@@ -3,7 +3,7 @@
 // server sends must be frames that a client can decode, and no stream may outlive its connection.
 //
 // The first byte chooses: 0, the rest is what comes out of the socket, in pieces; else the rest is a list of frames to
-// build, so that the fuzzer does not have to guess lengths.
+// build, so that the fuzzer does not have to guess lengths. From 0xf0 on it chooses the client's role too.
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -202,6 +202,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct api_conn *c = api_conn_test(on_sent, NULL);
 	unsigned i;
 
+	if (size > 0 && data[0] >= 0xf0) // the service of this file needs ROLE_ADMINISTER
+		c->client.role = data[0] % ROLES;
 	if (size > 1 && data[0] == 0)
 		feed_raw(c, data + 1, size - 1);
 	else if (size > 1)

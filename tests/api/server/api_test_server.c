@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The API server of corelaned with methods whose answers are known, for the tests in this folder's parent.
 //
-// Usage: api_test_server SOCKET [STALL_MS]
+// Usage: api_test_server SOCKET [STALL_MS [MESSAGE_MS]]
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -199,12 +199,14 @@ int main(int argc, char **argv)
 	struct event *term;
 	struct error err;
 
-	if (argc < 2 || argc > 3) {
-		fprintf(stderr, "usage: %s SOCKET [STALL_MS]\n", argv[0]);
+	if (argc < 2 || argc > 4) {
+		fprintf(stderr, "usage: %s SOCKET [STALL_MS [MESSAGE_MS]]\n", argv[0]);
 		return 2;
 	}
-	if (argc == 3)
+	if (argc >= 3)
 		api_limits.stall_ms = (unsigned)strtoul(argv[2], NULL, 10);
+	if (argc == 4)
+		api_limits.message_ms = (unsigned)strtoul(argv[3], NULL, 10);
 	setrlimit(RLIMIT_NOFILE, &files);
 	base = event_base_new();
 	if (api_server_start(base, argv[1], &err) < 0) {
