@@ -14,6 +14,7 @@
 #include <rte_version.h>
 
 #include "api/api.h"
+#include "api/limit.h"
 #include "control/master_turns.h"
 #include "graph/counters.h"
 #include "l2/bridge.h"
@@ -123,6 +124,27 @@ static void system_encode_traffic(Corelane__V1__Status *out)
 			out->dropped_packets += counters_drops((uint16_t)i, (uint16_t)r);
 }
 
+static void system_encode_api(struct api_call *call, Corelane__V1__Status *out)
+{
+	const struct api_limit_info *info;
+	Corelane__V1__ApiLimit *l;
+	enum api_limit i;
+
+	out->api_connections = api_conn_count();
+	out->api_limits = api_alloc(call, LIMITS * sizeof(*out->api_limits));
+	for (i = 0; i < LIMITS; i++) {
+		info = api_limit_info(i);
+		if (api_limit_reached(i) == 0)
+			continue;
+		l = api_alloc(call, sizeof(*l));
+		corelane__v1__api_limit__init(l);
+		l->name = api_strdup(call, info->name);
+		l->count = api_limit_reached(i);
+		l->explanation = api_strdup(call, info->text);
+		out->api_limits[out->n_api_limits++] = l;
+	}
+}
+
 static int system_status(struct api_call *call, const void *req, void *resp, struct error *err)
 {
 	Corelane__V1__Status *out = resp;
@@ -152,6 +174,7 @@ static int system_status(struct api_call *call, const void *req, void *resp, str
 	out->rib_bytes = rib_memory();
 	out->open_files = open_files();
 	out->master = master_turns_encode(call);
+	system_encode_api(call, out);
 	system_encode_traffic(out);
 	return 0;
 }

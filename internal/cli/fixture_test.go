@@ -37,7 +37,8 @@ func fixture(t testing.TB) *apitest.Server {
 		Bridges: 1, Macs: 2, Neighbors: 2, RxPackets: 1000, TxPackets: 990, DroppedPackets: 10, FibBytes: 64 << 20,
 		RibBytes: 3 << 20, OpenFiles: 23,
 		Master: &apiv1.MasterTurns{Times: &apiv1.LoopTimes{MaxNs: 12_300_000}, LongestWork: "Flows.Count",
-			LongestWorkNs: 11_900_000, WaitingTurns: 2}}
+			LongestWorkNs: 11_900_000, WaitingTurns: 2},
+		ApiConnections: 3, ApiLimits: []*apiv1.ApiLimit{{Name: "role", Count: 2}, {Name: "slow_reader", Count: 1}}}
 	s.Settings = &apiv1.Settings{MplsoudpPorts: []uint32{6635}, VxlanPorts: []uint32{4789}, MacAgeSeconds: 300,
 		NeighborAgeSeconds: 30, IcmpErrorsPerSecond: 1000, LabelStackDepth: 3}
 	s.Drops = []*apiv1.Drop{

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -72,8 +73,18 @@ func (s *status) summary(w io.Writer, st *apiv1.Status) {
 			float64(m.Times.GetMaxNs())/1e6, cmp.Or(m.LongestWork, "unknown work"), float64(m.LongestWorkNs)/1e6,
 			m.LongTurns, m.WaitingTurns)
 	}
+	fmt.Fprintf(w, "api       %d connections%s\n", st.ApiConnections, optional("; limits reached: ", apiLimits(st)))
 	fmt.Fprintf(w, "packets   %s received, %s sent, %s dropped\n", s.total(st, (*apiv1.Status).GetRxPackets),
 		s.total(st, (*apiv1.Status).GetTxPackets), s.total(st, (*apiv1.Status).GetDroppedPackets))
+}
+
+// apiLimits names the limits of the API that clients have reached, with how often.
+func apiLimits(st *apiv1.Status) string {
+	var parts []string
+	for _, l := range st.ApiLimits {
+		parts = append(parts, fmt.Sprintf("%s %d", l.Name, l.Count))
+	}
+	return strings.Join(parts, ", ")
 }
 
 func (s *status) total(st *apiv1.Status, get func(*apiv1.Status) uint64) string {

@@ -64,6 +64,28 @@ def test_administrators(daemon):
     assert run(daemon, groups, "vrf", "del", "red")[0] == 0
 
 
+def calls_of(daemon, kind):
+    return [e["text"].split(" ", 2)[2] for e in daemon.cli("event", "list", "--kind", kind) if e["subject"] == f"uid {NOBODY}"]
+
+
+def test_calls_are_events(daemon):
+    before = calls_of(daemon, "api_call")
+    refused = calls_of(daemon, "api_refused")
+    run(daemon, [GIDS["administer"]], "vrf", "add", "green")
+    run(daemon, [GIDS["read"]], "vrf", "del", "green")
+    run(daemon, [GIDS["read"]], "vrf", "list")
+    run(daemon, [GIDS["operate"]], "flow", "flush", "--all")
+    run(daemon, [GIDS["operate"]], "vrf", "del", "missing\nforged")
+    run(daemon, [GIDS["administer"]], "vrf", "del", "green")
+    assert calls_of(daemon, "api_call")[len(before):] == ["called Vrfs.Add green", "called Flows.Flush", "called Vrfs.Del green"]
+    assert calls_of(daemon, "api_refused")[len(refused):] == ["was refused Vrfs.Del", "was refused Vrfs.Del"]
+    event = daemon.cli("event", "list", "--kind", "api_call")[-1]
+    assert int(event["text"].split()[1]) > 1
+    assert f"api_call: uid {NOBODY} {event['text']}" in daemon.log()
+    status, = daemon.cli("status")
+    assert {limit["name"] for limit in status["api_limits"]} == {"role"}
+
+
 def test_secrets(daemon):
     socket = os.path.join(daemon.dir, "memif.sock")
     daemon.cli("vrf", "add", "blue")

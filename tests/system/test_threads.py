@@ -243,7 +243,7 @@ def test_crash_of_a_worker_ends_the_process(router):
 
 def test_follow(router):
     """Events are printed as they happen."""
-    with subprocess.Popen([router.cli_path, "--socket", router.socket, "event", "list", "--follow"], stdout=subprocess.PIPE, text=True) as follow:
+    with subprocess.Popen([router.cli_path, "--socket", router.socket, "event", "list", "--follow", "--kind", "thread_stray"], stdout=subprocess.PIPE, text=True) as follow:
         t = thread(router, "pmd-fwd-0")
         subprocess.run(["taskset", "-p", "-c", str(other_cpu(int(t["planned"]))), str(t["tid"])], check=True, stdout=subprocess.DEVNULL)
         line = follow.stdout.readline()

@@ -189,6 +189,8 @@ type Status struct {
 	RibBytes       uint64                 `protobuf:"varint,25,opt,name=rib_bytes,json=ribBytes,proto3" json:"rib_bytes,omitempty"` // memory of the control plane's copy of the routes
 	OpenFiles      uint32                 `protobuf:"varint,26,opt,name=open_files,json=openFiles,proto3" json:"open_files,omitempty"`
 	Master         *MasterTurns           `protobuf:"bytes,27,opt,name=master,proto3" json:"master,omitempty"`
+	ApiConnections uint32                 `protobuf:"varint,28,opt,name=api_connections,json=apiConnections,proto3" json:"api_connections,omitempty"`
+	ApiLimits      []*ApiLimit            `protobuf:"bytes,29,rep,name=api_limits,json=apiLimits,proto3" json:"api_limits,omitempty"` // those that were reached
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -412,6 +414,81 @@ func (x *Status) GetMaster() *MasterTurns {
 	return nil
 }
 
+func (x *Status) GetApiConnections() uint32 {
+	if x != nil {
+		return x.ApiConnections
+	}
+	return 0
+}
+
+func (x *Status) GetApiLimits() []*ApiLimit {
+	if x != nil {
+		return x.ApiLimits
+	}
+	return nil
+}
+
+// A bound on what clients of the API may do.
+type ApiLimit struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`    // "slow_reader"
+	Count         uint64                 `protobuf:"varint,2,opt,name=count,proto3" json:"count,omitempty"` // how often it was reached since the start
+	Explanation   string                 `protobuf:"bytes,3,opt,name=explanation,proto3" json:"explanation,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ApiLimit) Reset() {
+	*x = ApiLimit{}
+	mi := &file_system_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ApiLimit) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ApiLimit) ProtoMessage() {}
+
+func (x *ApiLimit) ProtoReflect() protoreflect.Message {
+	mi := &file_system_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ApiLimit.ProtoReflect.Descriptor instead.
+func (*ApiLimit) Descriptor() ([]byte, []int) {
+	return file_system_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *ApiLimit) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *ApiLimit) GetCount() uint64 {
+	if x != nil {
+		return x.Count
+	}
+	return 0
+}
+
+func (x *ApiLimit) GetExplanation() string {
+	if x != nil {
+		return x.Explanation
+	}
+	return ""
+}
+
 // Turns of the master thread. A turn is one round of its loop: during a long one no request is answered.
 type MasterTurns struct {
 	state           protoimpl.MessageState `protogen:"open.v1"`
@@ -429,7 +506,7 @@ type MasterTurns struct {
 
 func (x *MasterTurns) Reset() {
 	*x = MasterTurns{}
-	mi := &file_system_proto_msgTypes[3]
+	mi := &file_system_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -441,7 +518,7 @@ func (x *MasterTurns) String() string {
 func (*MasterTurns) ProtoMessage() {}
 
 func (x *MasterTurns) ProtoReflect() protoreflect.Message {
-	mi := &file_system_proto_msgTypes[3]
+	mi := &file_system_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -454,7 +531,7 @@ func (x *MasterTurns) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MasterTurns.ProtoReflect.Descriptor instead.
 func (*MasterTurns) Descriptor() ([]byte, []int) {
-	return file_system_proto_rawDescGZIP(), []int{3}
+	return file_system_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *MasterTurns) GetTimes() *LoopTimes {
@@ -527,7 +604,7 @@ type MasterWork struct {
 
 func (x *MasterWork) Reset() {
 	*x = MasterWork{}
-	mi := &file_system_proto_msgTypes[4]
+	mi := &file_system_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -539,7 +616,7 @@ func (x *MasterWork) String() string {
 func (*MasterWork) ProtoMessage() {}
 
 func (x *MasterWork) ProtoReflect() protoreflect.Message {
-	mi := &file_system_proto_msgTypes[4]
+	mi := &file_system_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -552,7 +629,7 @@ func (x *MasterWork) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MasterWork.ProtoReflect.Descriptor instead.
 func (*MasterWork) Descriptor() ([]byte, []int) {
-	return file_system_proto_rawDescGZIP(), []int{4}
+	return file_system_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *MasterWork) GetName() string {
@@ -631,7 +708,7 @@ type Settings struct {
 
 func (x *Settings) Reset() {
 	*x = Settings{}
-	mi := &file_system_proto_msgTypes[5]
+	mi := &file_system_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -643,7 +720,7 @@ func (x *Settings) String() string {
 func (*Settings) ProtoMessage() {}
 
 func (x *Settings) ProtoReflect() protoreflect.Message {
-	mi := &file_system_proto_msgTypes[5]
+	mi := &file_system_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -656,7 +733,7 @@ func (x *Settings) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Settings.ProtoReflect.Descriptor instead.
 func (*Settings) Descriptor() ([]byte, []int) {
-	return file_system_proto_rawDescGZIP(), []int{5}
+	return file_system_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Settings) GetMplsoudpPorts() []uint32 {
@@ -795,7 +872,7 @@ type SettingsSetRequest struct {
 
 func (x *SettingsSetRequest) Reset() {
 	*x = SettingsSetRequest{}
-	mi := &file_system_proto_msgTypes[6]
+	mi := &file_system_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -807,7 +884,7 @@ func (x *SettingsSetRequest) String() string {
 func (*SettingsSetRequest) ProtoMessage() {}
 
 func (x *SettingsSetRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_system_proto_msgTypes[6]
+	mi := &file_system_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -820,7 +897,7 @@ func (x *SettingsSetRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SettingsSetRequest.ProtoReflect.Descriptor instead.
 func (*SettingsSetRequest) Descriptor() ([]byte, []int) {
-	return file_system_proto_rawDescGZIP(), []int{6}
+	return file_system_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *SettingsSetRequest) GetSettings() *Settings {
@@ -852,7 +929,7 @@ const file_system_proto_rawDesc = "" +
 	"\x05minor\x18\x02 \x01(\rR\x05minor\x12\x18\n" +
 	"\aversion\x18\x03 \x01(\tR\aversion\x12\x12\n" +
 	"\x04dpdk\x18\x04 \x01(\tR\x04dpdk\x12\x10\n" +
-	"\x03pid\x18\x05 \x01(\x05R\x03pid\"\x9e\x06\n" +
+	"\x03pid\x18\x05 \x01(\x05R\x03pid\"\xfd\x06\n" +
 	"\x06Status\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x12\x10\n" +
 	"\x03pid\x18\x02 \x01(\x05R\x03pid\x12%\n" +
@@ -888,7 +965,14 @@ const file_system_proto_rawDesc = "" +
 	"\trib_bytes\x18\x19 \x01(\x04R\bribBytes\x12\x1d\n" +
 	"\n" +
 	"open_files\x18\x1a \x01(\rR\topenFiles\x120\n" +
-	"\x06master\x18\x1b \x01(\v2\x18.corelane.v1.MasterTurnsR\x06master\"\xcb\x02\n" +
+	"\x06master\x18\x1b \x01(\v2\x18.corelane.v1.MasterTurnsR\x06master\x12'\n" +
+	"\x0fapi_connections\x18\x1c \x01(\rR\x0eapiConnections\x124\n" +
+	"\n" +
+	"api_limits\x18\x1d \x03(\v2\x15.corelane.v1.ApiLimitR\tapiLimits\"V\n" +
+	"\bApiLimit\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
+	"\x05count\x18\x02 \x01(\x04R\x05count\x12 \n" +
+	"\vexplanation\x18\x03 \x01(\tR\vexplanation\"\xcb\x02\n" +
 	"\vMasterTurns\x12,\n" +
 	"\x05times\x18\x01 \x01(\v2\x16.corelane.v1.LoopTimesR\x05times\x12&\n" +
 	"\x0flongest_time_ns\x18\x02 \x01(\x04R\rlongestTimeNs\x12*\n" +
@@ -950,36 +1034,38 @@ func file_system_proto_rawDescGZIP() []byte {
 	return file_system_proto_rawDescData
 }
 
-var file_system_proto_msgTypes = make([]protoimpl.MessageInfo, 7)
+var file_system_proto_msgTypes = make([]protoimpl.MessageInfo, 8)
 var file_system_proto_goTypes = []any{
 	(*HelloRequest)(nil),       // 0: corelane.v1.HelloRequest
 	(*HelloReply)(nil),         // 1: corelane.v1.HelloReply
 	(*Status)(nil),             // 2: corelane.v1.Status
-	(*MasterTurns)(nil),        // 3: corelane.v1.MasterTurns
-	(*MasterWork)(nil),         // 4: corelane.v1.MasterWork
-	(*Settings)(nil),           // 5: corelane.v1.Settings
-	(*SettingsSetRequest)(nil), // 6: corelane.v1.SettingsSetRequest
-	(*LoopTimes)(nil),          // 7: corelane.v1.LoopTimes
-	(*Empty)(nil),              // 8: corelane.v1.Empty
+	(*ApiLimit)(nil),           // 3: corelane.v1.ApiLimit
+	(*MasterTurns)(nil),        // 4: corelane.v1.MasterTurns
+	(*MasterWork)(nil),         // 5: corelane.v1.MasterWork
+	(*Settings)(nil),           // 6: corelane.v1.Settings
+	(*SettingsSetRequest)(nil), // 7: corelane.v1.SettingsSetRequest
+	(*LoopTimes)(nil),          // 8: corelane.v1.LoopTimes
+	(*Empty)(nil),              // 9: corelane.v1.Empty
 }
 var file_system_proto_depIdxs = []int32{
-	3, // 0: corelane.v1.Status.master:type_name -> corelane.v1.MasterTurns
-	7, // 1: corelane.v1.MasterTurns.times:type_name -> corelane.v1.LoopTimes
-	4, // 2: corelane.v1.MasterTurns.work:type_name -> corelane.v1.MasterWork
-	5, // 3: corelane.v1.SettingsSetRequest.settings:type_name -> corelane.v1.Settings
-	0, // 4: corelane.v1.System.Hello:input_type -> corelane.v1.HelloRequest
-	8, // 5: corelane.v1.System.GetStatus:input_type -> corelane.v1.Empty
-	8, // 6: corelane.v1.System.GetSettings:input_type -> corelane.v1.Empty
-	6, // 7: corelane.v1.System.SetSettings:input_type -> corelane.v1.SettingsSetRequest
-	1, // 8: corelane.v1.System.Hello:output_type -> corelane.v1.HelloReply
-	2, // 9: corelane.v1.System.GetStatus:output_type -> corelane.v1.Status
-	5, // 10: corelane.v1.System.GetSettings:output_type -> corelane.v1.Settings
-	5, // 11: corelane.v1.System.SetSettings:output_type -> corelane.v1.Settings
-	8, // [8:12] is the sub-list for method output_type
-	4, // [4:8] is the sub-list for method input_type
-	4, // [4:4] is the sub-list for extension type_name
-	4, // [4:4] is the sub-list for extension extendee
-	0, // [0:4] is the sub-list for field type_name
+	4, // 0: corelane.v1.Status.master:type_name -> corelane.v1.MasterTurns
+	3, // 1: corelane.v1.Status.api_limits:type_name -> corelane.v1.ApiLimit
+	8, // 2: corelane.v1.MasterTurns.times:type_name -> corelane.v1.LoopTimes
+	5, // 3: corelane.v1.MasterTurns.work:type_name -> corelane.v1.MasterWork
+	6, // 4: corelane.v1.SettingsSetRequest.settings:type_name -> corelane.v1.Settings
+	0, // 5: corelane.v1.System.Hello:input_type -> corelane.v1.HelloRequest
+	9, // 6: corelane.v1.System.GetStatus:input_type -> corelane.v1.Empty
+	9, // 7: corelane.v1.System.GetSettings:input_type -> corelane.v1.Empty
+	7, // 8: corelane.v1.System.SetSettings:input_type -> corelane.v1.SettingsSetRequest
+	1, // 9: corelane.v1.System.Hello:output_type -> corelane.v1.HelloReply
+	2, // 10: corelane.v1.System.GetStatus:output_type -> corelane.v1.Status
+	6, // 11: corelane.v1.System.GetSettings:output_type -> corelane.v1.Settings
+	6, // 12: corelane.v1.System.SetSettings:output_type -> corelane.v1.Settings
+	9, // [9:13] is the sub-list for method output_type
+	5, // [5:9] is the sub-list for method input_type
+	5, // [5:5] is the sub-list for extension type_name
+	5, // [5:5] is the sub-list for extension extendee
+	0, // [0:5] is the sub-list for field type_name
 }
 
 func init() { file_system_proto_init() }
@@ -996,7 +1082,7 @@ func file_system_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_system_proto_rawDesc), len(file_system_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   7,
+			NumMessages:   8,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
