@@ -4,7 +4,8 @@
 
 A table is a fenced block that begins with ```rooms FOLDER. Each line names a module or package and says what it is. It may use itself and
 those above its line. "! A -> B" excuses an arrow that points the other way and still exists; what is not needed any more has to go.
-Tests may use all of them. `layers.py names` instead lists the static functions of dataplane/ whose name two files of a module share.
+Tests may use all of them. A function of dataplane/ is defined in the module whose header declares it.
+`layers.py names` instead lists the static functions of dataplane/ whose name two files of a module share.
 """
 import collections
 import json
@@ -41,6 +42,21 @@ def c_uses():
                 yield f"{path}:{number}: {line.strip()}", path.split("/")[1], found[1]
 
 
+def c_definitions():
+    """Yields where, room of the header and room of the definition for each function whose header is in another room."""
+    declared, defined = {}, {}
+    for path in tracked("dataplane/*.c", "dataplane/*.h"):
+        if TEST_FILE.search(path) or not os.path.exists(path):
+            continue
+        text, room = open(path, encoding="utf-8").read(), path.split("/")[1]
+        into, end = (declared, r";") if path.endswith(".h") else (defined, r"\n\{")
+        for name in re.findall(r"^(?!static|typedef|#|return)[a-z][\w *]*?\b(\w+)\([^;{]*\)" + end, text, re.M):
+            into.setdefault(name, (path, room))
+    for name, (path, room) in declared.items():
+        if defined.get(name, (path, room))[1] != room:
+            yield f"{defined[name][0]}: {name}() is declared in {path}", room, defined[name][1]
+
+
 def go_uses(rooms):
     def room_of(package):  # the longest one that the table names
         inside = package.partition("/corelane/internal/")[2]
@@ -59,6 +75,8 @@ def go_uses(rooms):
 
 def check(folder, rooms, excused):
     wrong, needed = [], set()
+    if folder == "dataplane":  # its users would link with the room that defines it, which no include shows
+        wrong += [f"{where}, a header of {room}; declare it in {other}" for where, room, other in c_definitions()]
     for where, room, used in c_uses() if folder == "dataplane" else go_uses(rooms):
         if room == used:
             continue

@@ -19,6 +19,7 @@
 #include "graph/counters.h"
 #include "l2/bridge.h"
 #include "l3/nexthop.h"
+#include "l3/tunnel.h"
 #include "l3/vrf.h"
 #include "neighbor/neighbor.h"
 #include "overlay/overlay.h"
@@ -48,7 +49,7 @@ static void derive_router_mac(const char *run_dir)
 	a = rte_hash_crc(id, (uint32_t)strlen(id), 1);
 	a = rte_hash_crc(run_dir, (uint32_t)strlen(run_dir), a);
 	b = rte_hash_crc(id, (uint32_t)strlen(id), ~a);
-	overlay_router_mac = (struct rte_ether_addr){
+	tunnel_router_mac = (struct rte_ether_addr){
 		{0x02, (uint8_t)b, (uint8_t)(a >> 24), (uint8_t)(a >> 16), (uint8_t)(a >> 8), (uint8_t)a}};
 }
 
@@ -58,7 +59,7 @@ int system_init(const struct system_process *p, struct error *err)
 	hugepages = p->hugepages;
 	snprintf(socket_path, sizeof(socket_path), "%s", p->socket);
 	if (p->router_mac[0])
-		return mac_parse(p->router_mac, "--router-mac", &overlay_router_mac, err);
+		return mac_parse(p->router_mac, "--router-mac", &tunnel_router_mac, err);
 	derive_router_mac(p->run_dir);
 	return 0;
 }

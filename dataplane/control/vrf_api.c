@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "api/api.h"
+#include "l3/tunnel.h"
 #include "l3/vrf.h"
-#include "overlay/overlay.h"
 #include "vrf.pb-c.h"
 
 static void vrf_api_encode(struct api_call *call, const struct vrf *v, Corelane__V1__Vrf *out)
@@ -16,7 +16,7 @@ static void vrf_api_encode(struct api_call *call, const struct vrf *v, Corelane_
 	out->id = v->id;
 	out->routes_ipv4 = rib_count(v->rib[0]);
 	out->routes_ipv6 = rib_count(v->rib[1]);
-	out->router_mac = api_strdup(call, mac_format(&overlay_router_mac, mac));
+	out->router_mac = api_strdup(call, mac_format(&tunnel_router_mac, mac));
 }
 
 static int vrf_api_add(struct api_call *call, const void *req, void *resp, struct error *err)

@@ -145,7 +145,7 @@ bool nexthop_rebuilding(void);       // some are still to be rebuilt
 void nexthop_follow_neighbors(void); // proxy.c: routes and next hops listen to the neighbour table
 
 // Builders, one file per kind.
-struct nexthop *nexthop_build(struct nexthop_entry *e);         // NULL: no memory
-void tunnel_build(struct nexthop_entry *e, struct nexthop *nh); // overlay/
+struct nexthop *nexthop_build(struct nexthop_entry *e); // NULL: no memory
+void tunnel_build(struct nexthop_entry *e, struct nexthop *nh);
 void group_build(struct nexthop_entry *e, struct nexthop *nh, const struct nexthop *old);
 int tunnel_check(struct tunnel_config *t, struct error *err); // fills defaults

@@ -11,6 +11,7 @@
 #include "graph/node.h"
 #include "l3/ip_header.h"
 #include "l3/nexthop.h"
+#include "l3/tunnel.h"
 #include "overlay/overlay.h"
 #include "port/registry.h"
 
@@ -101,7 +102,7 @@ static inline edge_t decap_router_frame(struct rte_mbuf *m, struct pkt_meta *md,
 {
 	const struct rte_ether_hdr *eth = rte_pktmbuf_mtod_offset(m, const struct rte_ether_hdr *, at);
 
-	if (unlikely(!eth_same(&eth->dst_addr, &overlay_router_mac) && !eth_same(&eth->dst_addr, &gateway_mac)))
+	if (unlikely(!eth_same(&eth->dst_addr, &tunnel_router_mac) && !eth_same(&eth->dst_addr, &gateway_mac)))
 		return drop_as(m, wrong_mac);
 	if (unlikely(eth->ether_type != RTE_BE16(RTE_ETHER_TYPE_IPV4) &&
 		     eth->ether_type != RTE_BE16(RTE_ETHER_TYPE_IPV6)))

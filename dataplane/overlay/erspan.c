@@ -2,8 +2,8 @@
 // ERSPAN type II (draft-foschiano-erspan-03) in GRE with sequence numbers (RFC 2890). Mirrors send whole frames in it.
 #include <netinet/in.h>
 
+#include "l3/tunnel.h"
 #include "overlay/encap.h"
-#include "overlay/tunnel.h"
 
 #define ERSPAN_HEADERS 16     // GRE 4, sequence number 4, ERSPAN 8
 #define ERSPAN_TRUNCATED 0x04 // in the header's third byte

@@ -3,9 +3,9 @@
 // between the routers' MACs. No option is sent. Received options are skipped, unless they are critical.
 #include <netinet/in.h>
 
+#include "l3/tunnel.h"
 #include "overlay/decap.h"
 #include "overlay/encap.h"
-#include "overlay/tunnel.h"
 
 DROP_REASON(geneve_bad_version, "The version of the Geneve header is not 0.");
 DROP_REASON(geneve_control, "A Geneve control packet (RFC 8926, O bit), which this node does not support.");

@@ -3,7 +3,7 @@
 #include "overlay/mpls.h"
 
 #include "base/check.h"
-#include "overlay/tunnel.h"
+#include "l3/tunnel.h"
 
 DROP_REASON(mpls_unknown_label,
 	    "No label entry matches: the sender's routes are stale, or the packet was sent to the wrong "

@@ -3,9 +3,9 @@
 // RFC 2890).
 #include <netinet/in.h>
 
+#include "l3/tunnel.h"
 #include "overlay/encap.h"
 #include "overlay/mpls.h"
-#include "overlay/tunnel.h"
 
 DROP_REASON(gre_bad_header, "The GRE header is not supported: its version is not 0, or it has source routing.");
 DROP_REASON(gre_not_mpls, "The GRE packet carries a protocol other than MPLS.");

@@ -5,8 +5,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include <rte_ether.h>
-
 #include "base/error.h"
 #include "base/field_limits.h"
 
@@ -14,8 +12,6 @@ struct address_group;
 
 #define LABEL_MAX (LIMIT_LABEL_LABEL_MAX + 1u)
 #define VNI_MAX (LIMIT_VNI_VNI_MAX + 1u)
-
-extern struct rte_ether_addr overlay_router_mac; // inner MAC of this node in routed VXLAN
 
 // The target of a label or VNI: one word, so that workers read it atomically.
 enum target_kind { TARGET_NONE, TARGET_VRF, TARGET_BRIDGE, TARGET_NEXTHOP };

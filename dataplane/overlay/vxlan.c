@@ -5,9 +5,9 @@
 
 #include <rte_vxlan.h>
 
+#include "l3/tunnel.h"
 #include "overlay/decap.h"
 #include "overlay/encap.h"
-#include "overlay/tunnel.h"
 
 DROP_REASON(vxlan_bad_flags, "The I flag of the VXLAN header, which marks its VNI as valid, is not set (RFC 7348).");
 DROP_REASON(vxlan_unknown_vni, "This node does not have the packet's VNI. See `corelane vni list`.");

@@ -13,6 +13,7 @@
 #include "graph/counters.h"
 #include "graph/graph.h"
 #include "l3/fib.h"
+#include "l3/tunnel.h"
 #include "l3/underlay.h"
 #include "neighbor/neighbor.h"
 #include "overlay/overlay.h"
@@ -289,7 +290,7 @@ int router_setup(void **state)
 	     "tables");
 	must(flow_init(FLOW_CAPACITY_MIN) == 0, "flows");
 	flow_zone_init();
-	overlay_router_mac = router_mac(ROUTER);
+	tunnel_router_mac = router_mac(ROUTER);
 	configure();
 	router_worker();
 	return 0;

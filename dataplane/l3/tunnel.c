@@ -7,14 +7,13 @@
 #include "base/check.h"
 #include "l3/ip_header.h"
 #include "l3/nexthop.h"
+#include "l3/tunnel.h"
 #include "l3/vrf.h"
 #include "neighbor/adjacency.h"
 #include "neighbor/neighbor.h"
-#include "overlay/overlay.h"
-#include "overlay/tunnel.h"
 #include "port/registry.h"
 
-struct rte_ether_addr overlay_router_mac;
+struct rte_ether_addr tunnel_router_mac;
 
 int tunnel_check_vni(const struct tunnel_config *t, struct error *err)
 {
@@ -135,7 +134,7 @@ void tunnel_push_router_eth(struct nexthop *nh, const struct tunnel_config *t)
 	struct rte_ether_hdr *eth = tunnel_push(nh, sizeof(*eth));
 
 	eth->dst_addr = rte_is_zero_ether_addr(&t->router_mac) ? gateway_mac : t->router_mac;
-	eth->src_addr = overlay_router_mac;
+	eth->src_addr = tunnel_router_mac;
 	eth->ether_type = 0; // set per packet
 	nh->inner_eth = sizeof(*eth);
 }

@@ -5,6 +5,8 @@
 
 #include "l3/nexthop.h"
 
+extern struct rte_ether_addr tunnel_router_mac; // inner MAC of this node in routed VXLAN and Geneve
+
 // Reserves n bytes in front of the headers that were pushed so far.
 void *tunnel_push(struct nexthop *nh, unsigned n);
 // Pushes an Ethernet header between the MACs of the two routers.
