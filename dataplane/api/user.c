@@ -16,7 +16,7 @@ EVENT_KIND(
 	"event has the number of the others.");
 EVENT_KIND(api_refused, WARNING,
 	   "A user called a method of the API without having the role for it. `corelane roles` lists what each method "
-	   "needs. As many are reported as of the calls that were allowed.");
+	   "needs. The number of events is limited as for api_call.");
 
 static LIST_HEAD(, api_user) users = LIST_HEAD_INITIALIZER(users);
 

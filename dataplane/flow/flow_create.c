@@ -29,9 +29,9 @@ DROP_REASON(flow_nat_exhausted, "No source port of the translation pool was free
 DROP_REASON(flow_nat_no_route, "A translation rule matches, but there is no route to the destination after it.");
 DROP_REASON(flow_no_first_fragment,
 	    "A later fragment arrived before the first fragment of its packet, and only the first one has the ports.");
-DROP_REASON(flow_changing, "Other workers kept creating and ending the packet's flow, after a change of routes, rules "
-			   "or translation, or one "
-			   "of them was preempted while it decided about the flow. See `corelane worker latency`.");
+DROP_REASON(flow_changing, "Other workers kept creating and ending the packet's flow after a change of routes, rules "
+			   "or translation, or one of them was preempted while it decided about the flow. See "
+			   "`corelane worker latency`.");
 DROP_REASON(flow_icmp_error_long,
 	    "An ICMP error about a flow is longer than RFC 1812 (576 bytes) or RFC 4443 (1,280 bytes) allow.");
 DROP_REASON(flow_icmp_error_rate,
