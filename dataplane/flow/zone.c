@@ -97,10 +97,13 @@ static void zone_set_quota(const struct port *p)
 	flow_quota_set(p->id, q->limit, q->rate);
 }
 
-static void zone_port_guard(struct port *p, const struct port_config *next)
+// A packet reads whether its VRF keeps flows before it finds the port.
+static bool zone_port_guard(struct port *p, const struct port_config *next)
 {
-	if (next->stateful && next->vrf != UINT16_MAX)
-		flow_zones[next->vrf].stateful = true;
+	if (!next->stateful || next->vrf == UINT16_MAX || flow_zones[next->vrf].stateful)
+		return false;
+	flow_zones[next->vrf].stateful = true;
+	return true;
 }
 
 static void zone_port_added(struct port *p)

@@ -135,9 +135,11 @@ static void rules_port_attach(uint16_t port, const uint16_t lists[2], bool keep)
 		rules_port_changed(port);
 }
 
-static void rules_port_guard(struct port *p, const struct port_config *next)
+// A packet reads the lists after it has found the port.
+static bool rules_port_guard(struct port *p, const struct port_config *next)
 {
 	rules_port_attach(p->id, rules_config(next)->lists, true);
+	return false;
 }
 
 static void rules_port_unguard(struct port *p, const struct port_config *old)

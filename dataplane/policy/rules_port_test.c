@@ -77,14 +77,20 @@ static void nap(struct port *p)
 	usleep(NAP_US);
 }
 
+static bool nap_guard(struct port *p, const struct port_config *cfg)
+{
+	usleep(NAP_US);
+	return false;
+}
+
 static void nap_changed(struct port *p, const struct port_config *cfg)
 {
 	usleep(NAP_US);
 }
 
-#define SLOW                                                                                                       \
-	{                                                                                                          \
-		.guard = nap_changed, .unguard = nap_changed, .added = nap, .changed = nap_changed, .removed = nap \
+#define SLOW                                                                                                     \
+	{                                                                                                        \
+		.guard = nap_guard, .unguard = nap_changed, .added = nap, .changed = nap_changed, .removed = nap \
 	}
 static struct port_listener first = SLOW, last = SLOW;
 

@@ -19,7 +19,8 @@ DROP_REASON(frame_too_long,
 
 const struct drop_reason *const frame_too_long = &drop_frame_too_long;
 
-#define WAIT_MS 200 // how long a change of a port waits for workers
+#define WAIT_MS 200   // how long a change of a port waits for workers before it goes on without them
+#define GUARD_MS 1000 // and before it is refused
 
 struct port *port_table[PORT_MAX];
 struct port_fwd *port_fwds[PORT_MAX];
@@ -226,13 +227,14 @@ static int fwd_publish(struct port *p, struct error *err)
 static int port_guard(struct port *p, const struct port_config *next, struct error *err)
 {
 	struct port_listener *l;
+	bool wait = false;
 
 	for (l = listeners; l; l = l->next)
 		if (l->guard)
-			l->guard(p, next);
-	return rcu_wait(WAIT_MS) ? 0
-				 : error_set(err, EAGAIN, "port.name", next->name, "the same request later",
-					     "a worker has not finished its packets for %u ms", WAIT_MS);
+			wait |= l->guard(p, next);
+	return !wait || rcu_wait(GUARD_MS) ? 0
+					   : error_set(err, EAGAIN, "port.name", next->name, "the same request later",
+						       "a worker has not finished its packets for %u ms", GUARD_MS);
 }
 
 struct port_change {

@@ -43,15 +43,16 @@ extern const struct drop_reason *const frame_too_long;
 // removal (-EBUSY with err); both change nothing.
 //
 // The calls for a port, each to all listeners before the next one:
-//	added:   check, check_open, guard, (all workers have seen that), forward, added, settle
+//	added:   check, check_open, guard, (all workers have seen what guard says), forward, added, settle
 //	changed: check, check_open, guard, (seen), forward, changed, (seen), unguard, settle
 //	removed: check_del, unused, removed, (seen), closed
 // The port is not polled before settle() and after unused(), and routes lead to it from added() to removed(). So no
 // packet passes a port without what its guards have put in place.
 struct port_listener {
 	// Puts in place what packets must meet (rules, flows) once the port has the configuration `next`, beside what
-	// it needs now. unguard(): removes what the port had for `old` and does not need any more.
-	void (*guard)(struct port *port, const struct port_config *next);
+	// it needs now. Returns true if a worker may be in the midst of a packet that has missed it. unguard(): removes
+	// what the port had for `old` and does not need any more.
+	bool (*guard)(struct port *port, const struct port_config *next);
 	void (*unguard)(struct port *port, const struct port_config *old);
 	int (*check)(const struct port *old, const struct port_config *cfg, struct error *err);
 	void (*forward)(const struct port_config *cfg, struct port_fwd *out); // fills in the module's members
