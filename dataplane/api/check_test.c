@@ -242,7 +242,8 @@ static void enums(void **state)
 	refused(&req, ERANGE, "port.queues '17': is out of range; valid: 1 to 16");
 	p.queues = 0; // the default
 	p.source_check = (Corelane__V1__SourceCheck)-1;
-	refused(&req, EINVAL, "port.source_check '-1': is not one of the values; valid: none, reverse_path, strict");
+	refused(&req, EINVAL,
+		"port.source_check '-1': is not one of the values; valid: default, reverse_path, strict, none");
 }
 
 static void numbers_of_a_kind(void **state)

@@ -134,6 +134,7 @@ static void port_encode_state(struct api_call *call, struct port *p, PbPort *out
 	s->last_error = api_strdup(call, p->last_error);
 	s->flows = flow_quota_get(p->id).flows;
 	s->flows_refused = flow_quota_get(p->id).refused;
+	s->source_check = (Corelane__V1__SourceCheck)source_check_in_effect(&p->cfg);
 	port_encode_queues(call, p, s);
 	port_encode_counters(call, p, s);
 	out->state = s;

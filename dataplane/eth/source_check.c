@@ -183,6 +183,23 @@ static const struct drop_reason *claim(const struct rte_mbuf *m, const struct rt
 	return own_target(f, &target, source) ? NULL : &drop_source_address;
 }
 
+// Most packets: from the guest's first address, and no neighbour discovery.
+static inline bool source_check_plain(const struct rte_mbuf *m, const struct rte_ether_hdr *eth,
+				      const struct port_fwd *f)
+{
+	const struct rte_ipv4_hdr *ip4 = (const struct rte_ipv4_hdr *)(eth + 1);
+	const struct rte_ipv6_hdr *ip6 = (const struct rte_ipv6_hdr *)(eth + 1);
+	const unaligned_uint64_t *src = (const unaligned_uint64_t *)ip6->src_addr,
+				 *guest = (const unaligned_uint64_t *)f->guest6;
+
+	if (unlikely(!eth_same(&eth->src_addr, &f->guest_mac) || m->data_len < sizeof(*eth) + sizeof(*ip6)))
+		return false;
+	if (likely(eth->ether_type == RTE_BE16(RTE_ETHER_TYPE_IPV4)))
+		return ip4->src_addr == f->guest4;
+	return eth->ether_type == RTE_BE16(RTE_ETHER_TYPE_IPV6) && src[0] == guest[0] && src[1] == guest[1] &&
+	       (ip6->proto == IPPROTO_TCP || ip6->proto == IPPROTO_UDP);
+}
+
 static const struct drop_reason *source_check_strict(const struct rte_mbuf *m, const struct rte_ether_hdr *eth,
 						     const struct port_fwd *f, const struct ip_addr *a)
 {
@@ -211,8 +228,11 @@ static const struct drop_reason *reverse_path(uint16_t port, const struct port_f
 const struct drop_reason *source_check(const struct rte_mbuf *m, const struct port_fwd *f)
 {
 	const struct rte_ether_hdr *eth = rte_pktmbuf_mtod(m, const struct rte_ether_hdr *);
-	struct ip_addr a = source_check_source_of(m, eth);
+	struct ip_addr a;
 
+	if (likely(f->source_check == SOURCE_CHECK_STRICT && source_check_plain(m, eth, f)))
+		return NULL;
+	a = source_check_source_of(m, eth);
 	return f->source_check == SOURCE_CHECK_STRICT ? source_check_strict(m, eth, f, &a)
 						      : reverse_path(m->port, f, &a);
 }
@@ -221,9 +241,18 @@ const struct drop_reason *source_check(const struct rte_mbuf *m, const struct po
 
 PORT_SETTINGS(source_check_config)
 
+enum source_check source_check_in_effect(const struct port_config *cfg)
+{
+	enum source_check check = source_check_config(cfg)->check;
+
+	if (check != SOURCE_CHECK_DEFAULT)
+		return check;
+	return cfg->n_guests && !rte_is_zero_ether_addr(&cfg->guest_mac) ? SOURCE_CHECK_STRICT : SOURCE_CHECK_NONE;
+}
+
 static int source_check_on_check(const struct port *old, const struct port_config *cfg, struct error *err)
 {
-	uint8_t check = source_check_config(cfg)->check;
+	enum source_check check = source_check_in_effect(cfg);
 
 	if (check == SOURCE_CHECK_NONE)
 		return 0;
@@ -240,9 +269,31 @@ static int source_check_on_check(const struct port *old, const struct port_confi
 	return 0;
 }
 
+static bool source_check_has_gateway(const struct port_config *c, const struct ip_addr *a)
+{
+	unsigned i;
+
+	for (i = 0; i < c->n_gateways; i++)
+		if (ip_addr_eq(&c->gateways[i].addr, a))
+			return true;
+	return false;
+}
+
 static void source_check_forward(const struct port_config *cfg, struct port_fwd *out)
 {
-	out->source_check = source_check_config(cfg)->check;
+	unsigned i;
+
+	out->source_check = (uint8_t)source_check_in_effect(cfg);
+	for (i = cfg->n_guests; i-- > 0;) { // the first one stays
+		const struct ip_addr *a = &cfg->guests[i].addr;
+
+		if (cfg->guests[i].len != ip_bits(a->family) || source_check_has_gateway(cfg, a))
+			continue;
+		if (a->family == IPV4)
+			out->guest4 = ip4_be(a);
+		else
+			memcpy(out->guest6, a->bytes, sizeof(out->guest6));
+	}
 }
 
 static struct port_listener source_check_listener = {.check = source_check_on_check, .forward = source_check_forward};

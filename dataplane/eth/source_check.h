@@ -7,13 +7,15 @@
 #include "graph/drop.h"
 #include "port/registry.h"
 
-enum source_check { SOURCE_CHECK_NONE, SOURCE_CHECK_REVERSE_PATH, SOURCE_CHECK_STRICT };
+// As in api/port.proto. DEFAULT is strict if the guest's MAC and addresses are given, else none.
+enum source_check { SOURCE_CHECK_DEFAULT, SOURCE_CHECK_REVERSE_PATH, SOURCE_CHECK_STRICT, SOURCE_CHECK_NONE };
 
 struct source_check_config { // of a port (PORT_SETTINGS()); also in port_fwd
 	uint8_t check;       // enum source_check
 };
 const struct source_check_config *source_check_config(const struct port_config *cfg);
 struct source_check_config *source_check_config_edit(struct port_config *cfg);
+enum source_check source_check_in_effect(const struct port_config *cfg); // never DEFAULT
 
 // m begins with the Ethernet header and came in by the port that f belongs to. Returns NULL, or the reason to drop it.
 const struct drop_reason *source_check(const struct rte_mbuf *m, const struct port_fwd *f);

@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "eth/source_check.h"
 #include "testing/router_fixture.h"
 
 #define GUEST "02:00:00:00:00:03"
@@ -15,6 +16,27 @@
 #define ALL "ff:ff:ff:ff:ff:ff"
 
 static const struct packet v4 = {.src = "10.0.0.2", .dst = "10.0.0.3"}, v6 = {.src = "fd00::2", .dst = "fd00::3"};
+
+static void set_check(uint16_t port, enum source_check check, const char *mac)
+{
+	struct port_config cfg = router_config(port);
+
+	source_check_config_edit(&cfg)->check = (uint8_t)check;
+	cfg.guest_mac = router_mac(mac);
+	router_set(port, &cfg);
+}
+
+static int unchecked(void **state)
+{
+	set_check(RED0, SOURCE_CHECK_NONE, GUEST);
+	return 0;
+}
+
+static int checked(void **state)
+{
+	set_check(RED0, SOURCE_CHECK_DEFAULT, GUEST);
+	return 0;
+}
 
 static struct rte_mbuf *with_type(uint16_t port, const char *dst, const char *src, uint16_t type)
 {
@@ -126,10 +148,60 @@ static void bad_frames(void **state)
 	assert_edge(m, "ip6_forward");
 }
 
+static void strict_where_the_guest_is_known(void **state)
+{
+	struct packet other4 = {.src = "10.0.0.3", .dst = "10.0.0.9"}, other6 = {.src = "fd00::3", .dst = "fd00::9"};
+
+	assert_dropped(router_frame(RED0, GATEWAY, OTHER, &v4), "source_mac");
+	assert_dropped(router_frame(RED0, GATEWAY, GUEST, &other4), "source_address");
+	assert_dropped(router_frame(RED0, GATEWAY, GUEST, &other6), "source_address");
+	assert_edge(router_frame(IRB0, GATEWAY, OTHER, &other4), "ip4_forward"); // it has no guest
+	set_check(RED0, SOURCE_CHECK_NONE, GUEST);
+	assert_edge(router_frame(RED0, GATEWAY, OTHER, &other4), "ip4_forward");
+	set_check(RED0, SOURCE_CHECK_DEFAULT, "00:00:00:00:00:00");
+	assert_edge(router_frame(RED0, GATEWAY, OTHER, &other4), "ip4_forward");
+	set_check(RED0, SOURCE_CHECK_DEFAULT, GUEST);
+	assert_dropped(router_frame(RED0, GATEWAY, GUEST, &other4), "source_address");
+}
+
+// The short cut for most packets decides as the checks one by one.
+static void the_short_cut_is_the_same(void **state)
+{
+	static const char *const macs[] = {GUEST, OTHER};
+	static const char *const sources[] = {"10.0.0.2", "10.0.0.3", "10.0.0.1", "0.0.0.0", "fd00::2",
+					      "fd00::3",  "fd00::1",  "::",       "fe80::1"};
+	static const uint8_t protos[] = {IPPROTO_TCP, IPPROTO_UDP, IPPROTO_ICMPV6, IPPROTO_DSTOPTS, IPPROTO_FRAGMENT};
+	static const uint16_t lengths[] = {14, 20, 33, 34, 53, 54, 60};
+	struct port_fwd quick = *port_fwds[RED0], slow = quick;
+	unsigned i, allowed = 0, n = RTE_DIM(sources) * RTE_DIM(macs) * RTE_DIM(protos) * RTE_DIM(lengths);
+
+	slow.guest4 = UINT32_MAX; // no packet has these
+	memset(slow.guest6, 0xff, sizeof(slow.guest6));
+	for (i = 0; i < n; i++) {
+		const char *src = sources[i % 9];
+		struct packet p = {.src = src,
+				   .dst = strchr(src, ':') ? "fd00::9" : "10.0.0.9",
+				   .proto = protos[i / 18 % RTE_DIM(protos)]};
+		struct rte_mbuf *m = router_frame(RED0, GATEWAY, macs[i / 9 % 2], &p);
+
+		m->data_len = m->pkt_len = RTE_MIN(m->data_len, lengths[i / 90]);
+		assert_ptr_equal(source_check(m, &quick), source_check(m, &slow));
+		allowed += source_check(m, &quick) == NULL;
+		rte_pktmbuf_free(m);
+	}
+	assert_in_range(allowed, 1, n - 1);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(routed), cmocka_unit_test(neighbor_protocols),
-					   cmocka_unit_test(bridged), cmocka_unit_test(bad_frames)};
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(routed),
+		cmocka_unit_test_setup_teardown(neighbor_protocols, unchecked, checked),
+		cmocka_unit_test(bridged),
+		cmocka_unit_test_setup_teardown(bad_frames, unchecked, checked),
+		cmocka_unit_test(strict_where_the_guest_is_known),
+		cmocka_unit_test(the_short_cut_is_the_same),
+	};
 
 	return cmocka_run_group_tests(tests, router_setup, router_teardown);
 }

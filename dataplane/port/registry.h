@@ -12,7 +12,7 @@ static const struct rte_ether_addr gateway_mac = {.addr_bytes = {0x00, 0x00, 0x5
 struct port_fwd {
 	struct rte_ether_addr mac; // own: fabric address, or the virtual gateway's
 	uint8_t role;
-	uint8_t source_check;
+	uint8_t source_check; // enum source_check, never DEFAULT
 	bool proxy_arp, gateway_echo, stateful;
 	uint8_t ring_full;
 	uint16_t vrf, bridge;  // UINT16_MAX = none
@@ -25,6 +25,8 @@ struct port_fwd {
 	uint32_t ip4[PORT_MAX_ADDRS]; // own addresses, network byte order
 	uint8_t ip6[PORT_MAX_ADDRS][16];
 	struct rte_ether_addr guest_mac; // zero: any
+	uint32_t guest4;                 // the guest's first address that is no prefix and no gateway; zero: none
+	uint8_t guest6[16];
 	uint8_t n_guests;
 	struct ip_prefix guests[PORT_MAX_ADDRS];
 };

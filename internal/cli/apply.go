@@ -80,6 +80,9 @@ func (a *app) apply(ctx context.Context, file string, dryRun bool) error {
 	if err != nil {
 		return err
 	}
+	for _, p := range want.Ports {
+		a.warnUnchecked(p)
+	}
 	ops := state.Diff(want, have)
 	if dryRun {
 		return a.showPlan(ops)

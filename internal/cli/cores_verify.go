@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	apiv1 "github.com/corelane/corelane/internal/api/v1"
 	"github.com/corelane/corelane/internal/input"
 	"github.com/corelane/corelane/internal/plan"
 	"github.com/corelane/corelane/internal/topology"
@@ -35,7 +36,8 @@ func newCoresVerify(a *app) *cobra.Command {
   corelane cores verify --root compute-7.tar.gz -o json`,
 		func(ctx context.Context, _ []string) error { return a.verifyCores(ctx, o) })
 	cmd.Long = `Compare the machine with a plan of its CPUs: kernel arguments, threads, interrupts, RPS and XPS,
-control groups, TuneD, systemd, irqbalance, Nova, kubelet, guests, memory and settings of the kernel. Without --plan
+control groups, TuneD, systemd, irqbalance, Nova, kubelet, guests, memory and settings of the kernel. If a daemon
+answers, its ports are checked too: rules need a source check. Without --plan
 the intent is derived from the machine: the CPUs on which its data plane polls (corelaned, vRouter, OVS, VPP, DPVS),
 and those that its kernel isolates.
 
@@ -71,7 +73,7 @@ func (a *app) verifyCores(ctx context.Context, o verifyFlags) error {
 			"missing, and the machine's settings show no intent: no data plane polls on a CPU of its own, no CPU is "+
 				"isolated, and there are no guests")
 	}
-	findings := verify.Check(m, p)
+	findings := append(verify.Check(m, p), a.verifyPorts(ctx, o.root)...)
 	if err := a.printFindings(findings, o.all); err != nil {
 		return err
 	}
@@ -79,6 +81,22 @@ func (a *app) verifyCores(ctx context.Context, o verifyFlags) error {
 		return errVerifyFailed
 	}
 	return nil
+}
+
+// verifyPorts checks the ports of the running daemon, if there is one.
+func (a *app) verifyPorts(ctx context.Context, root string) []verify.Finding {
+	if root != "/" {
+		return nil
+	}
+	var ports []*apiv1.Port
+	err := portsNamed(a, "")(ctx, func(p *apiv1.Port) error {
+		ports = append(ports, p)
+		return nil
+	})
+	if err != nil {
+		return nil
+	}
+	return []verify.Finding{verify.Ports(ports)}
 }
 
 // planOrNone reads a plan; an empty name is none.

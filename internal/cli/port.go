@@ -12,6 +12,7 @@ import (
 
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
 	"github.com/corelane/corelane/internal/cli/protoflag"
+	"github.com/corelane/corelane/internal/verify"
 )
 
 var portListing = listing[*apiv1.Port]{
@@ -55,7 +56,7 @@ var portFlags = []fieldFlag{
 	{flag: "flow-limit", help: "stateful: most flows at a time, 0 = no limit"},
 	{flag: "source-check",
 		help: "tenant: check of the guest's source addresses: none, reverse_path (their route leads to this port), " +
-			"strict (only guest_mac and guest_addresses)"},
+			"strict (only guest_mac and guest_addresses); default: strict if both are given, else none"},
 	{flag: "flow-rate", help: "stateful: most new flows per second, 0 = no limit"},
 	{flag: "egress-meter", help: "stateful: meter that limits what the guest sends", names: meterNames},
 	{flag: "ingress-meter", help: "stateful: meter that limits what the guest receives", names: meterNames},
@@ -143,12 +144,26 @@ func newPortSet(a *app) *cobra.Command {
 				return err
 			}
 			port.Name = args[0]
-			return a.done(call(ctx, a, apiv1.NewPortsClient, apiv1.PortsClient.Set,
+			return a.portDone(call(ctx, a, apiv1.NewPortsClient, apiv1.PortsClient.Set,
 				&apiv1.PortSetRequest{Port: port, Fields: fields}))
 		})
 	a.bind(cmd, port, portFlags)
 	cmd.ValidArgsFunction = a.complete(portNames)
 	return cmd
+}
+
+// portDone ends a command that added or changed a port. It warns of rules that its guest can pass.
+func (a *app) portDone(p *apiv1.Port, err error) error {
+	if err == nil {
+		a.warnUnchecked(p)
+	}
+	return a.done(p, err)
+}
+
+func (a *app) warnUnchecked(p *apiv1.Port) {
+	if text := verify.PassableRules(p); text != "" {
+		fmt.Fprintf(a.stderr, "warning: port %s %s; %s\n", p.Name, text, verify.SourceCheckHint)
+	}
 }
 
 func newPortAssign(a *app) *cobra.Command {

@@ -50,7 +50,8 @@ func newPortAdd(a *app) *cobra.Command {
 			if err := dev.fill(cmd, port, args[2:]); err != nil {
 				return err
 			}
-			return a.done(call(ctx, a, apiv1.NewPortsClient, apiv1.PortsClient.Add, &apiv1.PortAddRequest{Port: port}))
+			return a.portDone(call(ctx, a, apiv1.NewPortsClient, apiv1.PortsClient.Add,
+				&apiv1.PortAddRequest{Port: port}))
 		})
 	cmd.Long = `Add a port. ROLE is fabric (faces the underlay), tenant (faces a guest) or host (gives this node's
 kernel an interface on a fabric port's link). DEVICE is one of

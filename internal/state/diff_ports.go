@@ -57,7 +57,7 @@ func (d *differ) takeAddresses() map[string]*apiv1.Port {
 			less.Stateful, less.EgressRules, less.IngressRules = false, "", ""
 			less.EgressMeter, less.IngressMeter, less.Mirror = "", "", ""
 			if less.SourceCheck == apiv1.SourceCheck_SOURCE_CHECK_REVERSE_PATH {
-				less.SourceCheck = apiv1.SourceCheck_SOURCE_CHECK_NONE
+				less.SourceCheck = apiv1.SourceCheck_SOURCE_CHECK_DEFAULT
 			}
 			why = "its bridge moves to another VRF"
 		}

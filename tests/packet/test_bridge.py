@@ -242,7 +242,7 @@ def irb(network):
     r.cli("nexthop", "add", nexthop, "tunnel", "--encap", "vxlan", "--remote", HOST[4], "--vni", 6003)
     r.cli("bridge", "add", "irb", "--flood", nexthop)
     for name, g in (("i1", I1), ("i2", I2)):
-        r.add_tenant(name, "--bridge", "irb", vrf="red", gateway=(f"{IRB_GATEWAY[4]}/24", f"{IRB_GATEWAY[6]}/64"),
+        r.add_tenant(name, "--bridge", "irb", "--source-check", "none", vrf="red", gateway=(f"{IRB_GATEWAY[4]}/24", f"{IRB_GATEWAY[6]}/64"),
                      guest=(g[4], g[6]),
                      guest_mac=g["mac"])
     r.cli("vni", "add", 6003, "bridge", "irb")

@@ -113,8 +113,8 @@ def bridge(network):
 
 def test_bridge(network, bridge):
     """Ethernet frames pass unchanged in both directions; IP without an Ethernet header is dropped."""
-    out = Ether(src=INSIDE, dst=OUTSIDE) / udp_packet(4, "198.18.0.1", "198.18.0.2")
-    back = Ether(src=OUTSIDE, dst=INSIDE) / udp_packet(4, "198.18.0.2", "198.18.0.1")
+    out = Ether(src=INSIDE, dst=OUTSIDE) / udp_packet(4, "10.9.0.2", "198.18.0.2")
+    back = Ether(src=OUTSIDE, dst=INSIDE) / udp_packet(4, "198.18.0.2", "10.9.0.2")
     sent = [o for o in bridge.run("g1", out) if o.port == "fab0"]
     assert len(sent) == 1
     seen = Ether(sent[0].data)

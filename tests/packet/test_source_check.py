@@ -154,3 +154,19 @@ def test_wrong_settings_are_refused(router):
     for args in (("t1", "--source-check", "sometimes"), ("fab0", "--source-check", "strict")):
         with pytest.raises(Exception, match="source|role"):
             router.cli("port", "set", *args)
+
+
+def test_strict_by_default(router, network):
+    """Where MAC and addresses of the guest are given: it cannot pass by the flows of another guest."""
+    guest = {4: "10.1.0.41", 6: "fd00:1::41", "mac": "02:00:00:00:01:41"}
+    spoofed = udp_packet(4, T2, T1)
+    router.add_tenant("def1", vrf="red", gateway=f"{GATEWAY[4]}/24", guest=guest[4], guest_mac=guest["mac"], stateful=True)
+    try:
+        assert router.cli("port", "show", "def1")[0]["state"]["source_check"] == "SOURCE_CHECK_STRICT"
+        assert_out(router.run("t2", from_guest(T2, spoofed)), ("t1", to_guest(T1, forwarded(spoofed))))
+        with router.drops(source_address=1):
+            assert_nothing(router.run("def1", from_guest(guest, spoofed)))
+        router.cli("port", "set", "def1", "--source-check", "none")
+        assert len(router.run("def1", from_guest(guest, spoofed))) == 1
+    finally:
+        router.del_port("def1")

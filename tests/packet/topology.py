@@ -46,7 +46,9 @@ class Network:
             r.cli("vrf", "add", vrf)
         r.add_fabric("fab0", address=(f"{FAB0[4]}/24", f"{FAB0[6]}/64"), host=HOST.values(), host_mac=HOST_MAC, mac=FAB0_MAC)
         for name, vrf, g in (("t1", "red", T1), ("t2", "red", T2), ("b1", "blue", B1)):
-            r.add_tenant(name, vrf=vrf, gateway=(f"{GATEWAY[4]}/24", f"{GATEWAY[6]}/64"), guest=(g[4], g[6]), guest_mac=g["mac"])
+            # Most tests are about what the router does with any packet.
+            r.add_tenant(name, "--source-check", "none", vrf=vrf, gateway=(f"{GATEWAY[4]}/24", f"{GATEWAY[6]}/64"),
+                         guest=(g[4], g[6]), guest_mac=g["mac"])
         for tag, vrf, uniform in ((RED, "red", False), (BLUE, "blue", False), (RED_UNIFORM, "red", True)):
             option = ("--uniform",) if uniform else ()
             r.cli("label", "add", tag, "vrf", vrf, *option)

@@ -126,22 +126,25 @@ func (MemifRole) EnumDescriptor() ([]byte, []int) {
 type SourceCheck int32
 
 const (
-	SourceCheck_SOURCE_CHECK_NONE         SourceCheck = 0
+	SourceCheck_SOURCE_CHECK_DEFAULT      SourceCheck = 0 // strict if guest_mac and guest_addresses are given, else none
 	SourceCheck_SOURCE_CHECK_REVERSE_PATH SourceCheck = 1 // the route to the source address leads to this port
 	SourceCheck_SOURCE_CHECK_STRICT       SourceCheck = 2 // the MAC is guest_mac and the IP one of guest_addresses, in ARP and ND too
+	SourceCheck_SOURCE_CHECK_NONE         SourceCheck = 3
 )
 
 // Enum value maps for SourceCheck.
 var (
 	SourceCheck_name = map[int32]string{
-		0: "SOURCE_CHECK_NONE",
+		0: "SOURCE_CHECK_DEFAULT",
 		1: "SOURCE_CHECK_REVERSE_PATH",
 		2: "SOURCE_CHECK_STRICT",
+		3: "SOURCE_CHECK_NONE",
 	}
 	SourceCheck_value = map[string]int32{
-		"SOURCE_CHECK_NONE":         0,
+		"SOURCE_CHECK_DEFAULT":      0,
 		"SOURCE_CHECK_REVERSE_PATH": 1,
 		"SOURCE_CHECK_STRICT":       2,
+		"SOURCE_CHECK_NONE":         3,
 	}
 )
 
@@ -780,7 +783,7 @@ func (x *Port) GetSourceCheck() SourceCheck {
 	if x != nil {
 		return x.SourceCheck
 	}
-	return SourceCheck_SOURCE_CHECK_NONE
+	return SourceCheck_SOURCE_CHECK_DEFAULT
 }
 
 func (x *Port) GetEgressRules() string {
@@ -901,8 +904,9 @@ type PortState struct {
 	PeerConnects    uint64                 `protobuf:"varint,9,opt,name=peer_connects,json=peerConnects,proto3" json:"peer_connects,omitempty"` // times that a peer has connected
 	PeerDisconnects uint64                 `protobuf:"varint,10,opt,name=peer_disconnects,json=peerDisconnects,proto3" json:"peer_disconnects,omitempty"`
 	LastError       string                 `protobuf:"bytes,11,opt,name=last_error,json=lastError,proto3" json:"last_error,omitempty"`
-	Flows           uint32                 `protobuf:"varint,12,opt,name=flows,proto3" json:"flows,omitempty"`                                   // flows in use
-	FlowsRefused    uint64                 `protobuf:"varint,13,opt,name=flows_refused,json=flowsRefused,proto3" json:"flows_refused,omitempty"` // flows refused by flow_limit and flow_rate
+	Flows           uint32                 `protobuf:"varint,12,opt,name=flows,proto3" json:"flows,omitempty"`                                                             // flows in use
+	FlowsRefused    uint64                 `protobuf:"varint,13,opt,name=flows_refused,json=flowsRefused,proto3" json:"flows_refused,omitempty"`                           // flows refused by flow_limit and flow_rate
+	SourceCheck     SourceCheck            `protobuf:"varint,14,opt,name=source_check,json=sourceCheck,proto3,enum=corelane.v1.SourceCheck" json:"source_check,omitempty"` // the check in effect, never DEFAULT
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -1026,6 +1030,13 @@ func (x *PortState) GetFlowsRefused() uint64 {
 		return x.FlowsRefused
 	}
 	return 0
+}
+
+func (x *PortState) GetSourceCheck() SourceCheck {
+	if x != nil {
+		return x.SourceCheck
+	}
+	return SourceCheck_SOURCE_CHECK_DEFAULT
 }
 
 type PortQueue struct {
@@ -1531,7 +1542,7 @@ const file_port_proto_rawDesc = "" +
 	"\tpolled_by\x18+ \x03(\tB\f\xc2\xf3\x18\bP\a\x80\x01\x10\x88\x01\x01R\bpolledBy\x12%\n" +
 	"\x06fabric\x18- \x01(\tB\r\xc2\xf3\x18\tZ\x05portsx\x01R\x06fabric\x124\n" +
 	"\x05state\x182 \x01(\v2\x16.corelane.v1.PortStateB\x06\xc2\xf3\x18\x02p\x01R\x05stateB\x12\n" +
-	"\x06device\x12\b\xc2\xf3\x18\x04h\x01x\x01\"\xb7\x03\n" +
+	"\x06device\x12\b\xc2\xf3\x18\x04h\x01x\x01\"\xf4\x03\n" +
 	"\tPortState\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\rR\x02id\x12\x17\n" +
 	"\alink_up\x18\x02 \x01(\bR\x06linkUp\x12%\n" +
@@ -1548,7 +1559,8 @@ const file_port_proto_rawDesc = "" +
 	"\n" +
 	"last_error\x18\v \x01(\tR\tlastError\x12\x14\n" +
 	"\x05flows\x18\f \x01(\rR\x05flows\x12#\n" +
-	"\rflows_refused\x18\r \x01(\x04R\fflowsRefused\"\xc6\x01\n" +
+	"\rflows_refused\x18\r \x01(\x04R\fflowsRefused\x12;\n" +
+	"\fsource_check\x18\x0e \x01(\x0e2\x18.corelane.v1.SourceCheckR\vsourceCheck\"\xc6\x01\n" +
 	"\tPortQueue\x12\x14\n" +
 	"\x05index\x18\x01 \x01(\rR\x05index\x12\x16\n" +
 	"\x06worker\x18\x02 \x01(\rR\x06worker\x12\x16\n" +
@@ -1590,11 +1602,12 @@ const file_port_proto_rawDesc = "" +
 	"\x0ePORT_ROLE_HOST\x10\x03*9\n" +
 	"\tMemifRole\x12\x15\n" +
 	"\x11MEMIF_ROLE_SERVER\x10\x00\x12\x15\n" +
-	"\x11MEMIF_ROLE_CLIENT\x10\x01*\\\n" +
-	"\vSourceCheck\x12\x15\n" +
-	"\x11SOURCE_CHECK_NONE\x10\x00\x12\x1d\n" +
+	"\x11MEMIF_ROLE_CLIENT\x10\x01*v\n" +
+	"\vSourceCheck\x12\x18\n" +
+	"\x14SOURCE_CHECK_DEFAULT\x10\x00\x12\x1d\n" +
 	"\x19SOURCE_CHECK_REVERSE_PATH\x10\x01\x12\x17\n" +
-	"\x13SOURCE_CHECK_STRICT\x10\x02*U\n" +
+	"\x13SOURCE_CHECK_STRICT\x10\x02\x12\x15\n" +
+	"\x11SOURCE_CHECK_NONE\x10\x03*U\n" +
 	"\bPortMode\x12\x1f\n" +
 	"\x1bPORT_MODE_RUN_TO_COMPLETION\x10\x00\x12\x14\n" +
 	"\x10PORT_MODE_HYBRID\x10\x01\x12\x12\n" +
@@ -1658,24 +1671,25 @@ var file_port_proto_depIdxs = []int32{
 	10, // 9: corelane.v1.Port.state:type_name -> corelane.v1.PortState
 	11, // 10: corelane.v1.PortState.queues:type_name -> corelane.v1.PortQueue
 	12, // 11: corelane.v1.PortState.counters:type_name -> corelane.v1.PortCounters
-	9,  // 12: corelane.v1.PortAddRequest.port:type_name -> corelane.v1.Port
-	9,  // 13: corelane.v1.PortSetRequest.port:type_name -> corelane.v1.Port
-	0,  // 14: corelane.v1.PortListRequest.role:type_name -> corelane.v1.PortRole
-	13, // 15: corelane.v1.Ports.Add:input_type -> corelane.v1.PortAddRequest
-	14, // 16: corelane.v1.Ports.Set:input_type -> corelane.v1.PortSetRequest
-	15, // 17: corelane.v1.Ports.Del:input_type -> corelane.v1.PortDelRequest
-	16, // 18: corelane.v1.Ports.List:input_type -> corelane.v1.PortListRequest
-	17, // 19: corelane.v1.Ports.Assign:input_type -> corelane.v1.PortAssignRequest
-	9,  // 20: corelane.v1.Ports.Add:output_type -> corelane.v1.Port
-	9,  // 21: corelane.v1.Ports.Set:output_type -> corelane.v1.Port
-	18, // 22: corelane.v1.Ports.Del:output_type -> corelane.v1.Empty
-	9,  // 23: corelane.v1.Ports.List:output_type -> corelane.v1.Port
-	9,  // 24: corelane.v1.Ports.Assign:output_type -> corelane.v1.Port
-	20, // [20:25] is the sub-list for method output_type
-	15, // [15:20] is the sub-list for method input_type
-	15, // [15:15] is the sub-list for extension type_name
-	15, // [15:15] is the sub-list for extension extendee
-	0,  // [0:15] is the sub-list for field type_name
+	2,  // 12: corelane.v1.PortState.source_check:type_name -> corelane.v1.SourceCheck
+	9,  // 13: corelane.v1.PortAddRequest.port:type_name -> corelane.v1.Port
+	9,  // 14: corelane.v1.PortSetRequest.port:type_name -> corelane.v1.Port
+	0,  // 15: corelane.v1.PortListRequest.role:type_name -> corelane.v1.PortRole
+	13, // 16: corelane.v1.Ports.Add:input_type -> corelane.v1.PortAddRequest
+	14, // 17: corelane.v1.Ports.Set:input_type -> corelane.v1.PortSetRequest
+	15, // 18: corelane.v1.Ports.Del:input_type -> corelane.v1.PortDelRequest
+	16, // 19: corelane.v1.Ports.List:input_type -> corelane.v1.PortListRequest
+	17, // 20: corelane.v1.Ports.Assign:input_type -> corelane.v1.PortAssignRequest
+	9,  // 21: corelane.v1.Ports.Add:output_type -> corelane.v1.Port
+	9,  // 22: corelane.v1.Ports.Set:output_type -> corelane.v1.Port
+	18, // 23: corelane.v1.Ports.Del:output_type -> corelane.v1.Empty
+	9,  // 24: corelane.v1.Ports.List:output_type -> corelane.v1.Port
+	9,  // 25: corelane.v1.Ports.Assign:output_type -> corelane.v1.Port
+	21, // [21:26] is the sub-list for method output_type
+	16, // [16:21] is the sub-list for method input_type
+	16, // [16:16] is the sub-list for extension type_name
+	16, // [16:16] is the sub-list for extension extendee
+	0,  // [0:16] is the sub-list for field type_name
 }
 
 func init() { file_port_proto_init() }

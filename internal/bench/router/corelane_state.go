@@ -108,6 +108,7 @@ func corelanePort(b *scenario.Setup, p *scenario.Port) *apiv1.Port {
 			port.FlowLimit, port.FlowRate = uint32(b.FlowLimit), uint32(b.FlowRate)
 		}
 		port.GuestMac, port.GuestAddresses = p.PeerMAC.String(), []string{p.Peer.String()}
+		port.SourceCheck = apiv1.SourceCheck_SOURCE_CHECK_NONE // as the other routers; frames have many sources
 	}
 	return port
 }
