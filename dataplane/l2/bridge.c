@@ -8,6 +8,7 @@
 
 #include <rte_malloc.h>
 
+#include "base/id_table.h"
 #include "base/log.h"
 #include "base/rcu.h"
 #include "l2/mac.h"
@@ -34,21 +35,12 @@ struct bridge *bridge_get(uint16_t id)
 
 struct bridge *bridge_next(const struct bridge *b)
 {
-	unsigned i = b ? b->id + 1u : 1;
-
-	while (i < BRIDGE_MAX && bridges[i] == NULL)
-		i++;
-	return i < BRIDGE_MAX ? bridges[i] : NULL;
+	return id_table_next(bridges, BRIDGE_MAX, b ? b->id + 1u : 1);
 }
 
 struct bridge *bridge_find(const char *name)
 {
-	struct bridge *b;
-
-	for (b = bridge_next(NULL); b; b = bridge_next(b))
-		if (strcmp(b->cfg.name, name) == 0)
-			return b;
-	return NULL;
+	return id_table_find(bridges, BRIDGE_MAX, offsetof(struct bridge, cfg.name), name);
 }
 
 struct bridge *bridge_find_err(const char *name, const char *field, struct error *err)
@@ -175,8 +167,7 @@ static int bridge_check_id(uint32_t *id, struct error *err)
 	char text[16];
 
 	if (*id == 0)
-		for (*id = 1; *id < BRIDGE_MAX && bridges[*id]; (*id)++)
-			;
+		*id = id_table_free(bridges, BRIDGE_MAX, 1);
 	if (*id == BRIDGE_MAX)
 		return error_set(err, ENOSPC, "bridge.id", NULL, NULL, "all %u ids are taken", BRIDGE_MAX - 1);
 	snprintf(text, sizeof(text), "%u", *id);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/id_table.h"
 #include "base/notify.h"
 #include "base/rcu.h"
 #include "l3/nexthop.h"
@@ -52,8 +53,7 @@ static int vrf_check_id(uint32_t *id, struct error *err)
 		return 0;
 	}
 	if (*id == 0)
-		for (*id = 1; *id < VRF_MAX && vrfs[*id]; (*id)++)
-			;
+		*id = id_table_free(vrfs, VRF_MAX, 1);
 	if (*id == VRF_MAX)
 		return error_set(err, ENOSPC, "vrf.id", NULL, NULL, "all %u ids are taken", VRF_MAX - 1);
 	snprintf(text, sizeof(text), "%u", *id);
@@ -143,21 +143,12 @@ struct vrf *vrf_get(uint16_t id)
 
 struct vrf *vrf_next(const struct vrf *v)
 {
-	unsigned i = v ? v->id + 1u : 0;
-
-	while (i < VRF_MAX && vrfs[i] == NULL)
-		i++;
-	return i < VRF_MAX ? vrfs[i] : NULL;
+	return id_table_next(vrfs, VRF_MAX, v ? v->id + 1u : 0);
 }
 
 struct vrf *vrf_find(const char *name)
 {
-	struct vrf *v;
-
-	for (v = vrf_next(NULL); v; v = vrf_next(v))
-		if (strcmp(v->name, name) == 0)
-			return v;
-	return NULL;
+	return id_table_find(vrfs, VRF_MAX, offsetof(struct vrf, name), name);
 }
 
 struct vrf *vrf_find_err(const char *name, const char *field, struct error *err)
@@ -172,12 +163,7 @@ struct vrf *vrf_find_err(const char *name, const char *field, struct error *err)
 
 unsigned vrf_count(void)
 {
-	struct vrf *v;
-	unsigned n = 0;
-
-	for (v = vrf_next(NULL); v; v = vrf_next(v))
-		n++;
-	return n;
+	return id_table_count(vrfs, VRF_MAX);
 }
 
 int route_check(struct vrf *v, const struct ip_prefix *p, enum route_origin origin, struct error *err)

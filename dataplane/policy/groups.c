@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Address groups: sets of prefixes that rules name.
 #include "policy/groups.h"
+#include "base/id_table.h"
 #include "policy/address_set.h"
 #include "policy/meter.h"
 #include "policy/mirror.h"
@@ -19,21 +20,12 @@ struct address_group *address_group_get(uint16_t id)
 
 struct address_group *address_group_next(const struct address_group *g)
 {
-	unsigned i = g ? g->id + 1u : 1;
-
-	while (i < ADDRESS_GROUPS_MAX && groups[i] == NULL)
-		i++;
-	return i < ADDRESS_GROUPS_MAX ? groups[i] : NULL;
+	return id_table_next(groups, ADDRESS_GROUPS_MAX, g ? g->id + 1u : 1);
 }
 
 static struct address_group *groups_find(const char *name)
 {
-	struct address_group *g;
-
-	for (g = address_group_next(NULL); g; g = address_group_next(g))
-		if (strcmp(g->name, name) == 0)
-			return g;
-	return NULL;
+	return id_table_find(groups, ADDRESS_GROUPS_MAX, offsetof(struct address_group, name), name);
 }
 
 struct address_group *address_group_find_err(const char *name, const char *field, struct error *err)
@@ -76,15 +68,13 @@ static int groups_copy(const struct ip_prefix *p, size_t n, struct ip_prefix **o
 
 struct address_group *address_group_add(const char *name, const struct ip_prefix *p, size_t n, struct error *err)
 {
+	uint16_t id = (uint16_t)id_table_free(groups, ADDRESS_GROUPS_MAX, 1);
 	struct address_group *g;
-	uint16_t id = 1;
 
 	if (groups_find(name)) {
 		error_set(err, EEXIST, "group.name", name, "a new name", "is taken");
 		return NULL;
 	}
-	while (id < ADDRESS_GROUPS_MAX && groups[id])
-		id++;
 	g = id < ADDRESS_GROUPS_MAX ? calloc(1, sizeof(*g)) : NULL;
 	if (g == NULL) {
 		error_set(err, ENOSPC, "group", name, "up to 4095 address groups", "no room for another one");

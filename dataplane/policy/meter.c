@@ -9,6 +9,7 @@
 #include <rte_cycles.h>
 #include <rte_malloc.h>
 
+#include "base/id_table.h"
 #include "base/rcu.h"
 #include "port/registry.h"
 
@@ -41,21 +42,12 @@ struct meter *meter_get(uint16_t id)
 
 struct meter *meter_next(const struct meter *m)
 {
-	unsigned i = m ? m->id + 1u : 1;
-
-	while (i < METER_MAX && meter_table[i] == NULL)
-		i++;
-	return i < METER_MAX ? meter_table[i] : NULL;
+	return id_table_next(meter_table, METER_MAX, m ? m->id + 1u : 1);
 }
 
 struct meter *meter_find(const char *name)
 {
-	struct meter *m;
-
-	for (m = meter_next(NULL); m; m = meter_next(m))
-		if (strcmp(m->cfg.name, name) == 0)
-			return m;
-	return NULL;
+	return id_table_find(meter_table, METER_MAX, offsetof(struct meter, cfg.name), name);
 }
 
 struct meter *meter_find_err(const char *name, const char *field, struct error *err)
@@ -118,22 +110,9 @@ static void meter_configure(struct meter *m, const struct meter_config *cfg, boo
 	m->burst = params.cbs;
 }
 
-// Ids are reused as late as possible, like port ids. Returns 0 if all are in use.
-static uint16_t meter_next_id(void)
-{
-	static uint16_t last;
-	unsigned tries;
-
-	for (tries = 1; tries < METER_MAX; tries++) {
-		last = (uint16_t)(last % (METER_MAX - 1) + 1);
-		if (meter_table[last] == NULL)
-			return last;
-	}
-	return 0;
-}
-
 struct meter *meter_add(const struct meter_config *cfg, struct error *err)
 {
+	static uint16_t last;
 	struct meter *m;
 	uint16_t id;
 
@@ -143,7 +122,7 @@ struct meter *meter_add(const struct meter_config *cfg, struct error *err)
 		error_set(err, EEXIST, "meter.name", cfg->name, "a new name", "is taken");
 		return NULL;
 	}
-	id = meter_next_id();
+	id = id_table_in_turn(meter_table, METER_MAX, &last);
 	m = id ? rte_zmalloc("meter", sizeof(*m), RTE_CACHE_LINE_SIZE) : NULL;
 	if (m == NULL) {
 		error_set(err, id ? ENOMEM : ENOSPC, "meter", NULL, "65535 meters", "no room for another meter");

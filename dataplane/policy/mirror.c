@@ -8,6 +8,7 @@
 
 #include <rte_malloc.h>
 
+#include "base/id_table.h"
 #include "base/rcu.h"
 #include "port/registry.h"
 
@@ -21,12 +22,7 @@ struct mirror *mirror_get(uint16_t id)
 
 static struct mirror *mirror_find(const char *name)
 {
-	unsigned i;
-
-	for (i = 1; i < MIRROR_MAX; i++)
-		if (mirrors[i] && strcmp(mirrors[i]->cfg.name, name) == 0)
-			return mirrors[i];
-	return NULL;
+	return id_table_find(mirrors, MIRROR_MAX, offsetof(struct mirror, cfg.name), name);
 }
 
 struct mirror *mirror_find_err(const char *name, const char *field, struct error *err)
@@ -123,21 +119,9 @@ static int mirror_configure(struct mirror *m, const struct mirror_config *cfg, s
 	return ret;
 }
 
-static uint16_t mirror_next_id(void)
-{
-	static uint16_t last;
-	unsigned tries;
-
-	for (tries = 1; tries < MIRROR_MAX; tries++) {
-		last = (uint16_t)(last % (MIRROR_MAX - 1) + 1);
-		if (mirrors[last] == NULL)
-			return last;
-	}
-	return 0;
-}
-
 struct mirror *mirror_add(const struct mirror_config *cfg, struct error *err)
 {
+	static uint16_t last;
 	struct mirror *m;
 	uint16_t id;
 
@@ -145,7 +129,7 @@ struct mirror *mirror_add(const struct mirror_config *cfg, struct error *err)
 		error_set(err, EEXIST, "mirror.name", cfg->name, "a new name", "is taken");
 		return NULL;
 	}
-	id = mirror_next_id();
+	id = id_table_in_turn(mirrors, MIRROR_MAX, &last);
 	m = id ? rte_zmalloc("mirror", sizeof(*m), RTE_CACHE_LINE_SIZE) : NULL;
 	if (m == NULL) {
 		error_set(err, id ? ENOMEM : ENOSPC, "mirror", NULL, "1023 mirrors", "no room for another mirror");

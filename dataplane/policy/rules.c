@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/id_table.h"
 #include "policy/groups.h"
 #include "policy/rules_private.h"
 
@@ -46,21 +47,12 @@ uint16_t rule_list_id(const struct rule_list *l)
 
 struct rule_list *rule_list_next(const struct rule_list *l)
 {
-	unsigned i = l ? l->id + 1u : 1;
-
-	while (i < RULE_LISTS_MAX && lists[i] == NULL)
-		i++;
-	return i < RULE_LISTS_MAX ? lists[i] : NULL;
+	return id_table_next(lists, RULE_LISTS_MAX, l ? l->id + 1u : 1);
 }
 
 static struct rule_list *rules_find(const char *name)
 {
-	struct rule_list *l;
-
-	for (l = rule_list_next(NULL); l; l = rule_list_next(l))
-		if (strcmp(l->name, name) == 0)
-			return l;
-	return NULL;
+	return id_table_find(lists, RULE_LISTS_MAX, offsetof(struct rule_list, name), name);
 }
 
 struct rule_list *rule_list_find_err(const char *name, const char *field, struct error *err)
@@ -81,15 +73,13 @@ static void list_free(struct rule_list *l)
 
 struct rule_list *rule_list_add(const char *name, bool allow, struct error *err)
 {
+	uint16_t id = (uint16_t)id_table_free(lists, RULE_LISTS_MAX, 1);
 	struct rule_list *l;
-	uint16_t id = 1;
 
 	if (rules_find(name)) {
 		error_set(err, EEXIST, "rule_list.name", name, "a new name", "is taken");
 		return NULL;
 	}
-	while (id < RULE_LISTS_MAX && lists[id])
-		id++;
 	l = id < RULE_LISTS_MAX ? calloc(1, sizeof(*l)) : NULL;
 	if (l) {
 		snprintf(l->name, sizeof(l->name), "%s", name);

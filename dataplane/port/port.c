@@ -5,6 +5,7 @@
 
 #include <rte_malloc.h>
 
+#include "base/id_table.h"
 #include "base/log.h"
 #include "base/notify.h"
 #include "base/rcu.h"
@@ -35,31 +36,17 @@ struct port *port_get(uint16_t id)
 
 struct port *port_next(const struct port *p)
 {
-	unsigned i = p ? p->id + 1 : 1;
-
-	while (i < PORT_MAX && port_table[i] == NULL)
-		i++;
-	return i < PORT_MAX ? port_table[i] : NULL;
+	return id_table_next(port_table, PORT_MAX, p ? p->id + 1u : 1);
 }
 
 struct port *port_find(const char *name)
 {
-	struct port *p;
-
-	for (p = port_next(NULL); p; p = port_next(p))
-		if (strcmp(p->cfg.name, name) == 0)
-			return p;
-	return NULL;
+	return id_table_find(port_table, PORT_MAX, offsetof(struct port, cfg.name), name);
 }
 
 unsigned port_count(void)
 {
-	struct port *p;
-	unsigned n = 0;
-
-	for (p = port_next(NULL); p; p = port_next(p))
-		n++;
-	return n;
+	return id_table_count(port_table, PORT_MAX);
 }
 
 void port_refused_too_long(const struct port *port)

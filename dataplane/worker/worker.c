@@ -8,6 +8,7 @@
 #include <rte_malloc.h>
 
 #include "base/doorbell.h"
+#include "base/id_table.h"
 #include "base/log.h"
 #include "base/numa.h"
 #include "graph/counters.h"
@@ -125,8 +126,7 @@ struct worker *worker_add(uint32_t id, const struct worker_config *cfg, struct e
 	char name[16];
 
 	if (id == WORKER_NONE)
-		for (id = 0; id < WORKER_MAX && workers[id]; id++)
-			;
+		id = id_table_free(workers, WORKER_MAX, 0);
 	if (worker_check(id, cfg, err) < 0)
 		return NULL;
 	w = worker_new(id, cfg, err);
@@ -254,20 +254,12 @@ struct worker *worker_get(uint32_t id)
 
 unsigned worker_count(void)
 {
-	unsigned i, n = 0;
-
-	for (i = 0; i < WORKER_MAX; i++)
-		n += workers[i] != NULL;
-	return n;
+	return id_table_count(workers, WORKER_MAX);
 }
 
 struct worker *worker_next(struct worker *w)
 {
-	unsigned i = w ? w->id + 1 : 0;
-
-	while (i < WORKER_MAX && workers[i] == NULL)
-		i++;
-	return i < WORKER_MAX ? workers[i] : NULL;
+	return id_table_next(workers, WORKER_MAX, w ? w->id + 1 : 0);
 }
 
 int worker_inject(struct rte_mbuf *m, enum inject edge)
