@@ -19,8 +19,8 @@
 #include "worker/handoff.h"
 #include "worker/spread.h"
 #include "worker/worker.h"
+#include "worker/worker_private.h"
 
-#define SETTLE_MS 20
 #define SETTLE_NS 20000
 #define GROW_MS 200
 
