@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// API of the process (api/system.proto): handshake, status. For settings see control/settings_api.c.
+// API of the process (api/system.proto): status. For settings see control/settings_api.c, for the handshake api/hello.c.
 #include "control/system.h"
 
 #include <dirent.h>
@@ -11,7 +11,6 @@
 
 #include <rte_cycles.h>
 #include <rte_hash_crc.h>
-#include <rte_version.h>
 
 #include "api/api.h"
 #include "api/limit.h"
@@ -61,25 +60,6 @@ int system_init(const struct system_process *p, struct error *err)
 	if (p->router_mac[0])
 		return mac_parse(p->router_mac, "--router-mac", &tunnel_router_mac, err);
 	derive_router_mac(p->run_dir);
-	return 0;
-}
-
-static int system_hello(struct api_call *call, const void *req, void *resp, struct error *err)
-{
-	const Corelane__V1__HelloRequest *in = req;
-	Corelane__V1__HelloReply *out = resp;
-	char text[32], valid[32];
-
-	snprintf(text, sizeof(text), "%u.%u", in->major, in->minor);
-	snprintf(valid, sizeof(valid), "%d.x", API_MAJOR);
-	if (in->major != API_MAJOR)
-		return error_set(err, EPROTO, "major", text, valid,
-				 "client and daemon speak different versions of the API");
-	out->major = API_MAJOR;
-	out->minor = API_MINOR;
-	out->version = api_strdup(call, CORELANE_VERSION);
-	out->dpdk = api_strdup(call, rte_version());
-	out->pid = (int32_t)getpid();
 	return 0;
 }
 
@@ -181,8 +161,6 @@ static int system_status(struct api_call *call, const void *req, void *resp, str
 }
 
 static const struct api_method methods[] = {
-	{"corelane.v1.System", "Hello", &corelane__v1__hello_request__descriptor,
-	 &corelane__v1__hello_reply__descriptor, .unary = system_hello},
 	{"corelane.v1.System", "GetStatus", &corelane__v1__empty__descriptor, &corelane__v1__status__descriptor,
 	 .unary = system_status},
 };

@@ -77,7 +77,7 @@ func TestTypedError(t *testing.T) {
 		t.Fatal(reply, err)
 	}
 	_, err = apiv1.NewSystemClient(c).Hello(short(t), &apiv1.HelloRequest{Major: 7})
-	wantStatus(t, err, codes.FailedPrecondition, "major '7'")
+	wantStatus(t, err, codes.FailedPrecondition, "major '7.0'")
 }
 
 func TestRefused(t *testing.T) {

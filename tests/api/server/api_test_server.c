@@ -19,20 +19,6 @@
 static struct event_base *base;
 static uint64_t streams_open, items_given;
 
-static int hello(struct api_call *call, const void *req, void *resp, struct error *err)
-{
-	const Corelane__V1__HelloRequest *h = req;
-	Corelane__V1__HelloReply *reply = resp;
-
-	if (h->major != API_MAJOR)
-		return error_set(err, EPROTO, "major", api_printf(call, "%u", h->major), "1",
-				 "is not a version spoken here");
-	reply->major = API_MAJOR;
-	reply->minor = API_MINOR;
-	reply->pid = getpid();
-	return 0;
-}
-
 static uint64_t resident_bytes(void)
 {
 	unsigned long pages = 0;
@@ -150,11 +136,6 @@ static void done(void *cursor)
 }
 
 static const struct api_method methods[] = {
-	{.service = "corelane.v1.System",
-	 .name = "Hello",
-	 .req = &corelane__v1__hello_request__descriptor,
-	 .resp = &corelane__v1__hello_reply__descriptor,
-	 .unary = hello},
 	{.service = "corelane.v1.System",
 	 .name = "GetStatus",
 	 .req = &corelane__v1__empty__descriptor,

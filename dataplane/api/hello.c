@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The process API (api/system.proto), of which the generator has only the handshake.
+// System.Hello (api/system.proto), which every server answers.
 #include <errno.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -9,7 +9,7 @@
 #include "api/api.h"
 #include "system.pb-c.h"
 
-static int hello_answer(struct api_call *call, const void *req, void *resp, struct error *err)
+static int hello(struct api_call *call, const void *req, void *resp, struct error *err)
 {
 	const Corelane__V1__HelloRequest *in = req;
 	Corelane__V1__HelloReply *out = resp;
@@ -19,7 +19,7 @@ static int hello_answer(struct api_call *call, const void *req, void *resp, stru
 	snprintf(valid, sizeof(valid), "%d.x", API_MAJOR);
 	if (in->major != API_MAJOR)
 		return error_set(err, EPROTO, "major", text, valid,
-				 "client and generator speak different versions of the API");
+				 "client and server speak different versions of the API");
 	out->major = API_MAJOR;
 	out->minor = API_MINOR;
 	out->version = api_strdup(call, CORELANE_VERSION);
@@ -30,6 +30,6 @@ static int hello_answer(struct api_call *call, const void *req, void *resp, stru
 
 static const struct api_method methods[] = {
 	{"corelane.v1.System", "Hello", &corelane__v1__hello_request__descriptor,
-	 &corelane__v1__hello_reply__descriptor, .unary = hello_answer},
+	 &corelane__v1__hello_reply__descriptor, .unary = hello},
 };
 API_METHODS(methods)
