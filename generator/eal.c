@@ -3,12 +3,7 @@
 #include "eal.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
-#include <unistd.h>
-
-#include <rte_eal.h>
-#include <rte_errno.h>
 
 #include "base/cpu_list.h"
 #include "base/eal_init.h"
@@ -42,33 +37,14 @@ static int eal_confine(const struct options *o, unsigned *main_cpu, struct error
 
 int eal_start(const struct options *o, struct error *err)
 {
-	char lcores[32], memory[16], prefix[64];
-	const char *argv[32] = {"corelane-gen"};
-	bool huge = hugepages_free_mb() >= o->memory_mb;
-	unsigned main_cpu = 0;
-	int argc = 1, ret = eal_confine(o, &main_cpu, err);
+	struct eal_process p = {.program = "corelane-gen", .prefix = "corelane-gen", .memory_mb = o->memory_mb};
+	int ret = eal_confine(o, &p.cpu, err);
 
 	if (ret < 0)
 		return ret;
-	snprintf(lcores, sizeof(lcores), "--lcores=0@%u", main_cpu);
-	snprintf(memory, sizeof(memory), "%u", o->memory_mb);
-	snprintf(prefix, sizeof(prefix), "--file-prefix=corelane-gen-%d", (int)getpid());
-	argv[argc++] = lcores;
-	argv[argc++] = prefix;
-	argv[argc++] = huge ? "--in-memory" : "--no-shconf";          // leaves no files; --in-memory needs hugepages
-	argv[argc++] = huge ? "--single-file-segments" : "--no-huge"; // virtio-user shares only a few files
-	argv[argc++] = "--no-telemetry";
-	argv[argc++] = "-a"; // disables the probing of devices: ports name theirs
-	argv[argc++] = "0000:00:00.0";
-	argv[argc++] = "-m";
-	argv[argc++] = memory;
-	argv[argc++] = "--log-level";
-	argv[argc++] = "lib.*:warning";
-	argv[argc++] = "--log-level";
-	argv[argc++] = "lib.corelane:info";
-	argv[argc] = NULL;
-	if (eal_init(argc, (char **)(uintptr_t)argv) < 0)
-		return error_set(err, EINVAL, "DPDK", NULL, "see the lines above", "cannot start: %s",
-				 rte_strerror(rte_errno));
-	return 0;
+	p.hugepages = hugepages_free_mb() >= o->memory_mb;
+	p.more[p.n_more++] = "--no-telemetry";
+	if (p.hugepages)
+		p.more[p.n_more++] = "--single-file-segments"; // virtio-user shares only a few files
+	return eal_start_process(&p, err);
 }
