@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The service as a client sees it, frame by frame.
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include <rte_ethdev.h>
+#include <rte_log.h>
 
 #include "api/api_test.h"
 #include "gen_router.h"
@@ -72,8 +77,11 @@ static Corelane__V1__GeneratorProfile *answered(void)
 	return p;
 }
 
+static const char *devargs; // of both ports, instead of memif
+
 static void ask_configure(uint32_t frame_size, uint32_t queues)
 {
+	unsigned i;
 	Corelane__V1__GeneratorPort *ports[] = {message_port("a", router_socket(0)),
 						message_port("b", router_socket(1))};
 	struct test_header h = header_plain(false, 0);
@@ -81,6 +89,10 @@ static void ask_configure(uint32_t frame_size, uint32_t queues)
 	Corelane__V1__GeneratorProfile p = CORELANE__V1__GENERATOR_PROFILE__INIT;
 
 	ports[1]->memif->queues = queues;
+	for (i = 0; i < 2 && devargs; i++) {
+		ports[i]->device_case = CORELANE__V1__GENERATOR_PORT__DEVICE_DEVARGS;
+		ports[i]->devargs = (char *)(uintptr_t)devargs;
+	}
 	p.n_ports = 2;
 	p.ports = ports;
 	p.n_streams = 1;
@@ -227,6 +239,26 @@ static void profiles_refused(void **state)
 	assert_refused(wait_frame(), "stream.sizes '65025': is out of range; valid: 58 to 65024");
 }
 
+// The device is closed once, with the port that has it.
+static void a_device_of_another_port(void **state)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *log = open_memstream(&text, &size);
+
+	devargs = "net_null0";
+	rte_openlog_stream(log);
+	ask_configure(64, 1);
+	assert_refused(wait_frame(),
+		       "port.devargs 'net_null0': net_null0 belongs to another port; valid: another device");
+	assert_int_equal(rte_eth_dev_count_avail(), 0);
+	rte_openlog_stream(NULL);
+	fclose(log);
+	assert_string_equal(text, ""); // DPDK says so when a device that is closed already is closed
+	free(text);
+	devargs = NULL;
+}
+
 static void trials_refused(void **state)
 {
 	Corelane__V1__GeneratorTrial t = a_trial(0);
@@ -275,7 +307,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(windows_then_the_total), TEST(one_trial_at_a_time), TEST(a_client_that_goes),
-		TEST(a_port_that_goes),       TEST(profiles_refused),    TEST(trials_refused),
+		TEST(a_port_that_goes),       TEST(profiles_refused),    TEST(a_device_of_another_port),
+		TEST(trials_refused),
 	};
 
 	return cmocka_run_group_tests(tests, router_setup, router_teardown);

@@ -72,7 +72,7 @@ static void dpdk_check_link(void *arg)
 {
 	struct rte_eth_link link = {};
 	struct dpdk *d = arg;
-	bool up = rte_eth_link_get_nowait(d->id, &link) == 0 && link.link_status == RTE_ETH_LINK_UP;
+	bool up = rte_eth_link_get_nowait(d->dev.id, &link) == 0 && link.link_status == RTE_ETH_LINK_UP;
 
 	if (d->netdev[0]) // the drivers of af_packet and af_xdp do not report the interface's state
 		up = up && dpdk_netdev_up(d);
@@ -92,7 +92,7 @@ static int dpdk_on_event(uint16_t id, enum rte_eth_event_type type, void *arg, v
 static void dpdk_unwatch(struct dpdk *d)
 {
 	if (d->callbacks)
-		while (rte_eth_dev_callback_unregister(d->id, RTE_ETH_EVENT_INTR_LSC, dpdk_on_event, d->watch) ==
+		while (rte_eth_dev_callback_unregister(d->dev.id, RTE_ETH_EVENT_INTR_LSC, dpdk_on_event, d->watch) ==
 		       -EAGAIN)
 			; // it is running
 	d->callbacks = false;
@@ -105,7 +105,7 @@ static int dpdk_watch(struct dpdk *d, struct error *err)
 	d->watch = port_watch_new(DPDK_CHECK_MS, dpdk_check_link, d);
 	if (d->watch == NULL)
 		return error_set(err, ENOMEM, NULL, NULL, NULL, "no timer for a DPDK port");
-	d->callbacks = rte_eth_dev_callback_register(d->id, RTE_ETH_EVENT_INTR_LSC, dpdk_on_event, d->watch) == 0;
+	d->callbacks = rte_eth_dev_callback_register(d->dev.id, RTE_ETH_EVENT_INTR_LSC, dpdk_on_event, d->watch) == 0;
 	port_watch_kick(d->watch);
 	return 0;
 }
@@ -163,7 +163,7 @@ static void dpdk_stats(struct port *port, struct port_stats *out)
 	struct rte_eth_stats stats = {};
 	uint16_t i;
 
-	rte_eth_stats_get(d->id, &stats);
+	rte_eth_stats_get(d->dev.id, &stats);
 	out->rx_missed = stats.imissed + stats.rx_nombuf;
 	out->tx_errors = stats.oerrors;
 	for (i = 0; i < port->n_queues; i++)
@@ -173,7 +173,7 @@ static void dpdk_stats(struct port *port, struct port_stats *out)
 static void dpdk_xstats(struct port *port, void (*cb)(void *arg, const char *name, uint64_t value), void *arg)
 {
 	const struct dpdk *d = port->priv;
-	int n = rte_eth_xstats_get_names(d->id, NULL, 0), i;
+	int n = rte_eth_xstats_get_names(d->dev.id, NULL, 0), i;
 	struct rte_eth_xstat_name *names;
 	struct rte_eth_xstat *values;
 
@@ -181,8 +181,8 @@ static void dpdk_xstats(struct port *port, void (*cb)(void *arg, const char *nam
 		return;
 	names = calloc((size_t)n, sizeof(*names));
 	values = calloc((size_t)n, sizeof(*values));
-	if (names != NULL && values != NULL && rte_eth_xstats_get_names(d->id, names, (unsigned)n) == n &&
-	    rte_eth_xstats_get(d->id, values, (unsigned)n) == n)
+	if (names != NULL && values != NULL && rte_eth_xstats_get_names(d->dev.id, names, (unsigned)n) == n &&
+	    rte_eth_xstats_get(d->dev.id, values, (unsigned)n) == n)
 		for (i = 0; i < n; i++)
 			cb(arg, names[values[i].id].name, values[i].value);
 	free(names);

@@ -6,6 +6,7 @@
 
 #include <rte_ethdev.h>
 
+#include "base/dpdk_device.h"
 #include "port/port_kinds.h"
 
 struct dpdk_queue {
@@ -20,19 +21,17 @@ struct dpdk_queue {
 struct dpdk {
 	struct port *port;
 	struct port_watch *watch;
-	struct rte_device *device;
-	char name[RTE_DEV_NAME_MAX_LEN];
+	struct dpdk_device dev;
 	char netdev[IFNAMSIZ]; // af_packet and af_xdp: the kernel interface beneath, else empty
 	int ctl, old_mtu;      // socket for its ioctls; its MTU before the port was opened
 	bool raised;           // it was down before the port was opened
-	uint16_t id;
-	uint16_t frame_mtu; // the largest that fits the frames of af_packet's ring, 0 = no limit
+	uint16_t frame_mtu;    // the largest that fits the frames of af_packet's ring, 0 = no limit
 	bool up, callbacks;
 	unsigned rules; // made by dpdk_steer()
 	struct dpdk_queue queues[PORT_MAX_QUEUES];
 };
 
-// Finds or creates the device. Sets name, device, id, netdev. Returns 0, or -errno with err filled for dpdk.devargs.
+// Finds or creates the device. Sets dev and netdev. Returns 0, or -errno with err filled for dpdk.devargs.
 int dpdk_probe(struct dpdk *d, const struct port_config *cfg, struct error *err);
 // Closes the device. A virtual device vanishes, a PCI device stays bound to its kernel driver.
 void dpdk_remove(struct dpdk *d);

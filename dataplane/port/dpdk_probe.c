@@ -11,11 +11,6 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include <rte_devargs.h>
-
-#define VALID_DEVARGS \
-	"a PCI address bound to a DPDK driver (0000:3b:00.0), or a virtual device (net_af_packet0,iface=eth1)"
-
 // af_packet's ring: a frame carries 66 bytes of the kernel's header before the packet's first byte (TPACKET2_HDRLEN,
 // aligned, less the Ethernet header), and the driver wants it to fit a packet buffer with 32 bytes of that header.
 #define AFP_HEADER 66
@@ -123,55 +118,15 @@ static int complete_args(struct dpdk *d, char *args, size_t size, const struct p
 	return 0;
 }
 
-static bool dpdk_probe_find_device(struct dpdk *d)
-{
-	struct rte_eth_dev_info info;
-	uint16_t id;
-
-	RTE_ETH_FOREACH_DEV(id)
-	{
-		if (rte_eth_dev_info_get(id, &info) == 0 && info.device != NULL &&
-		    strcmp(rte_dev_name(info.device), d->name) == 0) {
-			d->id = id;
-			d->device = info.device;
-			return true;
-		}
-	}
-	return false;
-}
-
-static int parse_name(struct dpdk *d, const char *args, struct error *err)
-{
-	struct rte_devargs da = {};
-	int ret = args[0] == '\0' || strlen(args) != strcspn(args, " \t\n") ? -EINVAL : rte_devargs_parse(&da, args);
-
-	if (ret < 0)
-		return error_set(err, EINVAL, "dpdk.devargs", args, VALID_DEVARGS, "is not a device that DPDK knows");
-	snprintf(d->name, sizeof(d->name), "%s", da.name);
-	rte_devargs_reset(&da);
-	return 0;
-}
-
 static int dpdk_probe_plug(struct dpdk *d, const char *args, struct error *err)
 {
-	int ret;
-
-	if (dpdk_probe_find_device(d)) { // EAL took it at start, or another port owns it
-		if (owners[d->id] != NULL)
+	if (dpdk_device_find(&d->dev)) { // EAL took it at start, or another port owns it
+		if (owners[d->dev.id] != NULL)
 			return error_set(err, EEXIST, "dpdk.devargs", args, "another device", "%s belongs to port %s",
-					 d->name, owners[d->id]->port->cfg.name);
+					 d->dev.name, owners[d->dev.id]->port->cfg.name);
 		return 0;
 	}
-	if (rte_eth_dev_count_total() >= RTE_MAX_ETHPORTS)
-		return error_set(err, ENOSPC, "dpdk.devargs", args, NULL, "this build of DPDK has room for %u devices",
-				 RTE_MAX_ETHPORTS);
-	ret = rte_dev_probe(args);
-	if (ret < 0)
-		return error_set(err, -ret, "dpdk.devargs", args, VALID_DEVARGS,
-				 "DPDK cannot take the device: %s (its log says more)", strerror(-ret));
-	if (!dpdk_probe_find_device(d))
-		return error_set(err, ENODEV, "dpdk.devargs", args, VALID_DEVARGS, "is not a network device");
-	return 0;
+	return dpdk_device_plug(&d->dev, args, "dpdk.devargs", err);
 }
 
 static int take_netdev(struct dpdk *d, const char *args, struct error *err)
@@ -190,7 +145,7 @@ int dpdk_probe(struct dpdk *d, const struct port_config *cfg, struct error *err)
 	int ret = complete_args(d, args, sizeof(args), cfg, err);
 
 	if (ret == 0)
-		ret = parse_name(d, args, err);
+		ret = dpdk_device_parse(&d->dev, args, "dpdk.devargs", err);
 	if (ret == 0)
 		ret = take_netdev(d, args, err);
 	if (ret == 0)
@@ -198,7 +153,7 @@ int dpdk_probe(struct dpdk *d, const struct port_config *cfg, struct error *err)
 	if (ret < 0)
 		dpdk_netdev_release(d);
 	else
-		owners[d->id] = d;
+		owners[d->dev.id] = d;
 	return ret;
 }
 
@@ -208,7 +163,7 @@ static bool has_sibling(const struct dpdk *d)
 	uint16_t id;
 
 	RTE_ETH_FOREACH_DEV(id)
-	if (rte_eth_dev_info_get(id, &info) == 0 && info.device == d->device)
+	if (rte_eth_dev_info_get(id, &info) == 0 && info.device == d->dev.device)
 		return true;
 	return false;
 }
@@ -216,10 +171,10 @@ static bool has_sibling(const struct dpdk *d)
 void dpdk_remove(struct dpdk *d)
 {
 	dpdk_wake_close(d->queues, PORT_MAX_QUEUES);
-	rte_eth_dev_stop(d->id);
-	rte_eth_dev_close(d->id);
-	owners[d->id] = NULL;
+	rte_eth_dev_stop(d->dev.id);
+	rte_eth_dev_close(d->dev.id);
+	owners[d->dev.id] = NULL;
 	if (!has_sibling(d)) // one device may have several ports
-		rte_dev_remove(d->device);
+		rte_dev_remove(d->dev.device);
 	dpdk_netdev_release(d);
 }

@@ -44,7 +44,7 @@ static int dpdk_setup_check_mtu(const struct dpdk *d, const struct rte_eth_dev_i
 	snprintf(value, sizeof(value), "%u", mtu);
 	if (want > max || want < info->min_mtu) {
 		snprintf(valid, sizeof(valid), "%u..%u", info->min_mtu, max - (want - mtu));
-		return error_set(err, EINVAL, "port.mtu", value, valid, "%s does not support it", d->name);
+		return error_set(err, EINVAL, "port.mtu", value, valid, "%s does not support it", d->dev.name);
 	}
 	// A driver without a limit delivers chains of buffers anyway.
 	if (info->max_rx_pktlen == UINT32_MAX || want + overhead_of(info) <= room)
@@ -54,7 +54,7 @@ static int dpdk_setup_check_mtu(const struct dpdk *d, const struct rte_eth_dev_i
 		return 0;
 	snprintf(valid, sizeof(valid), "up to %u, or larger packet buffers", room - overhead_of(info) - (want - mtu));
 	return error_set(err, EINVAL, "port.mtu", value, valid, "%s cannot spread a frame over several buffers",
-			 d->name);
+			 d->dev.name);
 }
 
 int dpdk_apply_mtu(struct dpdk *d, uint16_t mtu, uint16_t vlan, struct error *err)
@@ -66,16 +66,16 @@ int dpdk_apply_mtu(struct dpdk *d, uint16_t mtu, uint16_t vlan, struct error *er
 
 	if (d->netdev[0])
 		return dpdk_netdev_set_mtu(d, mtu, err);
-	ret = rte_eth_dev_info_get(d->id, &info);
+	ret = rte_eth_dev_info_get(d->dev.id, &info);
 	if (ret == 0)
 		ret = dpdk_setup_check_mtu(d, &info, mtu, vlan, &scatter, err);
 	if (ret < 0)
 		return ret;
-	ret = rte_eth_dev_set_mtu(d->id, (uint16_t)device_mtu(&info, mtu, vlan));
+	ret = rte_eth_dev_set_mtu(d->dev.id, (uint16_t)device_mtu(&info, mtu, vlan));
 	if (ret == 0 || ret == -ENOTSUP) // a virtual device without the operation has no limit
 		return 0;
 	snprintf(value, sizeof(value), "%u", mtu);
-	return error_set(err, -ret, "port.mtu", value, NULL, "%s refuses it%s: %s", d->name,
+	return error_set(err, -ret, "port.mtu", value, NULL, "%s refuses it%s: %s", d->dev.name,
 			 ret == -EBUSY ? " while it runs, remove the port and add it again" : "", strerror(-ret));
 }
 
@@ -98,7 +98,7 @@ static struct rte_eth_conf device_conf(const struct dpdk *d, const struct rte_et
 		conf.rxmode.mtu = RTE_ETHER_MTU;
 	if (scatter)
 		conf.rxmode.offloads |= RTE_ETH_RX_OFFLOAD_SCATTER;
-	if (strncmp(d->name, "net_", 4) != 0) // virtual drivers compute them in software
+	if (strncmp(d->dev.name, "net_", 4) != 0) // virtual drivers compute them in software
 		conf.rxmode.offloads |= RX_CHECKSUMS & info->rx_offload_capa;
 	conf.txmode.offloads = RTE_ETH_TX_OFFLOAD_MULTI_SEGS & (info->tx_offload_capa | info->tx_queue_offload_capa);
 	conf.rx_adv_conf.rss_conf.rss_hf = RSS_FIELDS & info->flow_type_rss_offloads;
@@ -114,23 +114,23 @@ static struct rte_eth_conf device_conf(const struct dpdk *d, const struct rte_et
 static int setup_queues(struct dpdk *d, const struct rte_eth_dev_info *info, const struct rte_eth_conf *conf,
 			uint16_t queues)
 {
-	int numa = rte_eth_dev_socket_id(d->id), ret;
+	int numa = rte_eth_dev_socket_id(d->dev.id), ret;
 	struct rte_eth_rxconf rx = info->default_rxconf;
 	struct rte_eth_txconf tx = info->default_txconf;
 	bool sends_by_call = info->driver_name && strcmp(info->driver_name, "net_af_packet") == 0;
 	uint16_t rx_desc = DESCRIPTORS, tx_desc = DESCRIPTORS, i;
 
-	ret = rte_eth_dev_configure(d->id, queues, queues, conf);
+	ret = rte_eth_dev_configure(d->dev.id, queues, queues, conf);
 	if (ret == 0)
-		ret = rte_eth_dev_adjust_nb_rx_tx_desc(d->id, &rx_desc, &tx_desc);
+		ret = rte_eth_dev_adjust_nb_rx_tx_desc(d->dev.id, &rx_desc, &tx_desc);
 	rx.offloads = conf->rxmode.offloads;
 	tx.offloads = conf->txmode.offloads;
 	for (i = 0; i < queues && ret == 0; i++) {
-		ret = rte_eth_rx_queue_setup(d->id, i, rx_desc, (unsigned)numa, &rx, port_pool(numa));
+		ret = rte_eth_rx_queue_setup(d->dev.id, i, rx_desc, (unsigned)numa, &rx, port_pool(numa));
 		if (ret == 0)
-			ret = rte_eth_tx_queue_setup(d->id, i, tx_desc, (unsigned)numa, &tx);
+			ret = rte_eth_tx_queue_setup(d->dev.id, i, tx_desc, (unsigned)numa, &tx);
 		d->queues[i] =
-			(struct dpdk_queue){.device = d->id,
+			(struct dpdk_queue){.device = d->dev.id,
 					    .index = i,
 					    .wake_fd = -1,
 					    .sends_by_call = sends_by_call,
@@ -147,16 +147,16 @@ static void set_filters(struct dpdk *d, const struct port_config *cfg)
 	bool all = cfg->role != PORT_FABRIC;
 
 	if (!all && !rte_is_zero_ether_addr(&cfg->mac)) {
-		rte_eth_macaddr_get(d->id, &own);
+		rte_eth_macaddr_get(d->dev.id, &own);
 		if (!rte_is_same_ether_addr(&own, &cfg->mac)) {
 			own = cfg->mac;
-			all = rte_eth_dev_default_mac_addr_set(d->id, &own) < 0;
+			all = rte_eth_dev_default_mac_addr_set(d->dev.id, &own) < 0;
 		}
 	}
-	if (!all && rte_eth_allmulticast_enable(d->id) < 0)
+	if (!all && rte_eth_allmulticast_enable(d->dev.id) < 0)
 		all = true;
-	if (all && rte_eth_promiscuous_enable(d->id) < 0)
-		LOG(DEBUG, "%s has no filters to open", d->name);
+	if (all && rte_eth_promiscuous_enable(d->dev.id) < 0)
+		LOG(DEBUG, "%s has no filters to open", d->dev.name);
 }
 
 // The kernel's interface behind the device gets the device's MAC (virtio-user), which must be the fabric port's MAC.
@@ -165,7 +165,7 @@ static int check_host_mac(const struct dpdk *d, struct error *err)
 	struct rte_ether_addr own = {};
 	char text[18], valid[64], want[18];
 
-	rte_eth_macaddr_get(d->id, &own);
+	rte_eth_macaddr_get(d->dev.id, &own);
 	if (rte_is_same_ether_addr(&own, &d->port->mac))
 		return 0;
 	snprintf(valid, sizeof(valid), "mac=%s, that of the fabric port", mac_format(&d->port->mac, want));
@@ -179,14 +179,14 @@ static int dpdk_setup_start(struct dpdk *d, const struct rte_eth_dev_info *info,
 	int ret = setup_queues(d, info, conf, d->port->n_queues);
 
 	if (ret < 0)
-		return error_set(err, -ret, "dpdk.devargs", d->name, NULL, "the device cannot be configured: %s",
+		return error_set(err, -ret, "dpdk.devargs", d->dev.name, NULL, "the device cannot be configured: %s",
 				 strerror(-ret));
 	ret = dpdk_apply_mtu(d, cfg->mtu, cfg->vlan, err);
 	if (ret < 0)
 		return ret;
-	ret = rte_eth_dev_start(d->id);
+	ret = rte_eth_dev_start(d->dev.id);
 	if (ret < 0)
-		return error_set(err, -ret, "dpdk.devargs", d->name, NULL, "the device does not start: %s",
+		return error_set(err, -ret, "dpdk.devargs", d->dev.name, NULL, "the device does not start: %s",
 				 strerror(-ret));
 	return 0;
 }
@@ -197,17 +197,17 @@ int dpdk_setup(struct dpdk *d, const struct port_config *cfg, struct error *err)
 	struct rte_eth_dev_info info;
 	struct rte_eth_conf conf;
 	bool scatter;
-	int ret = rte_eth_dev_info_get(d->id, &info);
+	int ret = rte_eth_dev_info_get(d->dev.id, &info);
 
 	if (ret == 0)
 		ret = dpdk_setup_check_mtu(d, &info, cfg->mtu, cfg->vlan, &scatter, err);
 	else
-		error_set(err, -ret, "dpdk.devargs", d->name, NULL, "the device's information cannot be read: %s",
+		error_set(err, -ret, "dpdk.devargs", d->dev.name, NULL, "the device's information cannot be read: %s",
 			  strerror(-ret));
 	if (ret < 0)
 		return ret;
 	port->n_queues = queues_of(&info, cfg->queues);
-	port->numa = rte_eth_dev_socket_id(d->id);
+	port->numa = rte_eth_dev_socket_id(d->dev.id);
 	if (port_pool(port->numa) == NULL)
 		return error_set(err, ENOMEM, NULL, NULL, NULL, "no memory for packet buffers");
 	conf = device_conf(d, &info, cfg, port->n_queues, scatter);
@@ -225,7 +225,7 @@ int dpdk_setup(struct dpdk *d, const struct port_config *cfg, struct error *err)
 	if (cfg->role == PORT_HOST)
 		return check_host_mac(d, err);
 	if (rte_is_zero_ether_addr(&cfg->mac) &&
-	    (rte_eth_macaddr_get(d->id, &port->mac) < 0 || rte_is_zero_ether_addr(&port->mac)))
+	    (rte_eth_macaddr_get(d->dev.id, &port->mac) < 0 || rte_is_zero_ether_addr(&port->mac)))
 		rte_eth_random_addr(port->mac.addr_bytes);
 	return 0;
 }

@@ -14,7 +14,7 @@ static void set_redirection(struct dpdk *d, uint16_t without)
 	struct rte_eth_rss_reta_entry64 reta[RTE_ETH_RSS_RETA_SIZE_512 / RTE_ETH_RETA_GROUP_SIZE] = {};
 	uint16_t i, n = d->port->n_queues, use = without < n ? (uint16_t)(n - 1) : n;
 	struct rte_eth_dev_info info;
-	int ret = rte_eth_dev_info_get(d->id, &info);
+	int ret = rte_eth_dev_info_get(d->dev.id, &info);
 
 	if (ret < 0 || info.reta_size == 0 || info.reta_size > RTE_ETH_RSS_RETA_SIZE_512)
 		return;
@@ -23,9 +23,9 @@ static void set_redirection(struct dpdk *d, uint16_t without)
 		reta[i / RTE_ETH_RETA_GROUP_SIZE].reta[i % RTE_ETH_RETA_GROUP_SIZE] =
 			(uint16_t)(i % use + (i % use >= without));
 	}
-	ret = rte_eth_dev_rss_reta_update(d->id, reta, info.reta_size);
+	ret = rte_eth_dev_rss_reta_update(d->dev.id, reta, info.reta_size);
 	if (ret < 0)
-		LOG(INFO, "%s: RSS still uses queue %u: %s", d->name, without, strerror(-ret));
+		LOG(INFO, "%s: RSS still uses queue %u: %s", d->dev.name, without, strerror(-ret));
 }
 
 struct rule {
@@ -67,8 +67,8 @@ void *dpdk_steer(struct port *port, const struct ip_addr *addr, uint16_t queue, 
 	struct rule r = {};
 
 	write_rule(&r, addr, port->cfg.vlan, queue);
-	if (rte_flow_validate(d->id, &attr, r.pattern, r.actions, &why) == 0)
-		flow = rte_flow_create(d->id, &attr, r.pattern, r.actions, &why);
+	if (rte_flow_validate(d->dev.id, &attr, r.pattern, r.actions, &why) == 0)
+		flow = rte_flow_create(d->dev.id, &attr, r.pattern, r.actions, &why);
 	if (flow == NULL) {
 		error_set(err, ENOTSUP, NULL, NULL, NULL, "%s does not support this rule: %s", port->driver,
 			  why.message ? why.message : rte_strerror(rte_errno));
@@ -84,8 +84,8 @@ void dpdk_unsteer(struct port *port, void *rule)
 	struct rte_flow_error why = {};
 	struct dpdk *d = port->priv;
 
-	if (rte_flow_destroy(d->id, rule, &why) < 0)
-		LOG(ERR, "%s: a rule cannot be removed: %s", d->name,
+	if (rte_flow_destroy(d->dev.id, rule, &why) < 0)
+		LOG(ERR, "%s: a rule cannot be removed: %s", d->dev.name,
 		    why.message ? why.message : rte_strerror(rte_errno));
 	if (--d->rules == 0)
 		set_redirection(d, PORT_MAX_QUEUES);
