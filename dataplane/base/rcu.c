@@ -10,6 +10,11 @@
 #include <rte_malloc.h>
 #include <rte_rcu_qsbr.h>
 
+#include "base/tsan.h"
+#ifdef WITH_TSAN
+#include <sanitizer/tsan_interface.h>
+#endif
+
 #define NAP_NS 20000
 #define PER_POLL 16384 // objects freed by one rcu_poll(): about 3 ms of the master's time
 
@@ -23,6 +28,22 @@ struct deferred {
 static struct rte_rcu_qsbr *qsbr;
 static STAILQ_HEAD(, deferred) queue = STAILQ_HEAD_INITIALIZER(queue);
 static unsigned pending;
+
+// A thread may learn from another one that a grace period is over (acked_token). The thread sanitizer does not see that
+// order.
+static void rcu_readers_done(void)
+{
+#ifdef WITH_TSAN
+	__tsan_release(qsbr);
+#endif
+}
+
+static void rcu_readers_gone(void)
+{
+#ifdef WITH_TSAN
+	__tsan_acquire(qsbr);
+#endif
+}
 
 int rcu_init(void)
 {
@@ -52,17 +73,20 @@ void rcu_reader_online(unsigned reader)
 
 void rcu_reader_offline(unsigned reader)
 {
+	rcu_readers_done();
 	rte_rcu_qsbr_thread_offline(qsbr, reader);
 	rte_rcu_qsbr_thread_unregister(qsbr, reader);
 }
 
 void rcu_quiescent(unsigned reader)
 {
+	rcu_readers_done();
 	rte_rcu_qsbr_quiescent(qsbr, reader);
 }
 
 void rcu_reader_rest(unsigned reader)
 {
+	rcu_readers_done();
 	rte_rcu_qsbr_thread_offline(qsbr, reader);
 }
 
@@ -78,7 +102,11 @@ uint64_t rcu_token(void)
 
 bool rcu_passed(uint64_t token)
 {
-	return rte_rcu_qsbr_check(qsbr, token, false) == 1;
+	bool passed = rte_rcu_qsbr_check(qsbr, token, false) == 1;
+
+	if (passed)
+		rcu_readers_gone();
+	return passed;
 }
 
 void rcu_defer(void (*fn)(void *), void *arg)
@@ -103,7 +131,7 @@ void rcu_poll(void)
 	struct deferred *d;
 	unsigned n = 0;
 
-	while (n++ < PER_POLL && (d = STAILQ_FIRST(&queue)) != NULL && rte_rcu_qsbr_check(qsbr, d->token, false) == 1) {
+	while (n++ < PER_POLL && (d = STAILQ_FIRST(&queue)) != NULL && rcu_passed(d->token)) {
 		STAILQ_REMOVE_HEAD(&queue, next);
 		pending--;
 		d->fn(d->arg);
@@ -134,7 +162,7 @@ bool rcu_wait(unsigned ms)
 	static const struct timespec nap = {.tv_nsec = NAP_NS};
 	uint64_t token = rte_rcu_qsbr_start(qsbr), end = rte_rdtsc() + rte_get_tsc_hz() / 1000 * ms;
 
-	while (rte_rcu_qsbr_check(qsbr, token, false) == 0) {
+	while (!rcu_passed(token)) {
 		if (rte_rdtsc() > end)
 			return false;
 		nanosleep(&nap, NULL);
@@ -144,5 +172,6 @@ bool rcu_wait(unsigned ms)
 
 void rcu_synchronize(void)
 {
-	rte_rcu_qsbr_synchronize(qsbr, RTE_QSBR_THRID_INVALID);
+	rte_rcu_qsbr_check(qsbr, rte_rcu_qsbr_start(qsbr), true);
+	rcu_readers_gone();
 }

@@ -120,6 +120,11 @@ struct flow_zone {
 };
 extern struct flow_zone flow_zones[1 << 16]; // master: rw, workers: ro
 
+static inline uint16_t flow_zone_gen(uint16_t zone)
+{
+	return __atomic_load_n(&flow_zones[zone].gen, __ATOMIC_RELAXED);
+}
+
 // Seconds since the process started; flows keep the lower 16 bits.
 extern uint64_t flow_tsc_start, flow_tsc_hz;
 static inline uint32_t flow_seconds(uint64_t tsc)

@@ -403,7 +403,7 @@ static edge_t flow_create_known(struct work *w, flow_entry_t e, const bool v6)
 	struct flow *f = flow_of(e);
 	int ret = 0;
 
-	if (f->dir[e & 1].gen != flow_zones[w->md->vrf].gen)
+	if (f->dir[e & 1].gen != flow_zone_gen(w->md->vrf))
 		ret = flow_decide_again(f, e & 1, via, true);
 	if (likely(ret == 0))
 		return flow_create_act(w, e, v6);

@@ -61,7 +61,7 @@ static __rte_always_inline void flow_lookup_chunk(struct rte_graph *graph, struc
 		if (unlikely(bad[i] != NULL))
 			edges[i] = drop_as(pkts[i], bad[i]);
 		else if (unlikely(entries[i] == 0 ||
-				  needs_decision(flow_entry_dir(entries[i]), flow_zones[md->vrf].gen, tcp_flags[i]))) {
+				  needs_decision(flow_entry_dir(entries[i]), flow_zone_gen(md->vrf), tcp_flags[i]))) {
 			md->arg = entries[i];
 			edges[i] = FLOW_EDGE_CREATE;
 		} else {

@@ -5,7 +5,7 @@
 
 #include "flow/lookup_private.h"
 
-#if defined(__x86_64__) && !defined(FLOW_TSAN)
+#if defined(__x86_64__) && !defined(WITH_TSAN)
 const struct flow_lookup *const flow_lookups[] = {&flow_lookup_avx512, &flow_lookup_avx2, &flow_lookup_sse42,
 						  &flow_lookup_plain, NULL};
 const struct flow_lookup *flow_lookup = &flow_lookup_sse42;

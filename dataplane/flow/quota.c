@@ -154,7 +154,8 @@ static void become_taker(unsigned worker)
 const struct drop_reason *flow_quota_take(unsigned worker, uint16_t port)
 {
 	struct quota *q = &quotas[port];
-	uint32_t limit = q->limit, rate = q->rate;
+	uint32_t limit = __atomic_load_n(&q->limit, __ATOMIC_RELAXED),
+		 rate = __atomic_load_n(&q->rate, __ATOMIC_RELAXED);
 
 	if (rate && too_fast(q, rate)) {
 		__atomic_add_fetch(&q->refused, 1, __ATOMIC_RELAXED);
@@ -212,7 +213,7 @@ const struct drop_reason *flow_refused(unsigned worker, const struct flow_key *k
 	hash = flow_key_hash(key);
 	r = &refused[worker][(uint32_t)hash % REFUSED_SLOTS];
 	return r->hash == hash && r->why && (uint16_t)(now - r->since) < REFUSED_SECONDS &&
-			       r->gen == flow_zones[key->zone].gen
+			       r->gen == flow_zone_gen(key->zone)
 		       ? r->why
 		       : NULL;
 }
@@ -223,15 +224,15 @@ void flow_refused_add(unsigned worker, const struct flow_key *key, const struct 
 
 	refusing[worker] = true;
 	last_refused[worker] = now;
-	refused[worker][(uint32_t)hash % REFUSED_SLOTS] = (struct refused){hash, why, now, flow_zones[key->zone].gen};
+	refused[worker][(uint32_t)hash % REFUSED_SLOTS] = (struct refused){hash, why, now, flow_zone_gen(key->zone)};
 }
 
 PORT_SETTINGS(flow_quota_config)
 
 void flow_quota_set(uint16_t port, uint32_t limit, uint32_t rate)
 {
-	quotas[port].limit = limit;
-	quotas[port].rate = rate;
+	__atomic_store_n(&quotas[port].limit, limit, __ATOMIC_RELAXED);
+	__atomic_store_n(&quotas[port].rate, rate, __ATOMIC_RELAXED);
 }
 
 struct flow_quota_state flow_quota_get(uint16_t port)

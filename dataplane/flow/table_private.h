@@ -8,6 +8,7 @@
 #include <rte_lcore.h>
 #include <rte_spinlock.h>
 
+#include "base/tsan.h"
 #include "flow/flow.h"
 #include "flow/table.h"
 
@@ -70,14 +71,6 @@ static __rte_always_inline uint64_t flow_moved_bit(uint64_t hash)
 	return 1ull << (hash >> 16 & 63);
 }
 
-#if defined(__SANITIZE_THREAD__)
-#define FLOW_TSAN 1
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define FLOW_TSAN 1
-#endif
-#endif
-
 // Returns a bitmap of the slots with this signature.
 static __rte_always_inline unsigned flow_match_plain(const struct flow_bucket *b, uint16_t sig)
 {
@@ -88,7 +81,7 @@ static __rte_always_inline unsigned flow_match_plain(const struct flow_bucket *b
 	return match;
 }
 
-#if defined(__SSE2__) && !defined(FLOW_TSAN)
+#if defined(__SSE2__) && !defined(WITH_TSAN)
 #include <emmintrin.h>
 
 // Signatures may change during the load; each one is read whole, and no more is needed.

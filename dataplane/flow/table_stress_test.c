@@ -25,7 +25,7 @@
 #define BATCH 32u
 #define LEAVER 1u // the worker that goes early
 #define WALK 16u  // batches
-#ifdef FLOW_TSAN
+#ifdef WITH_TSAN
 #define BATCHES 120u // of each worker
 #else
 #define BATCHES 1500u

@@ -55,7 +55,7 @@ void flow_all_changed(void)
 
 static void set_stateful(uint16_t vrf)
 {
-	flow_zones[vrf].stateful = stateful_ports[vrf] > 0 || nat_used(vrf);
+	__atomic_store_n(&flow_zones[vrf].stateful, stateful_ports[vrf] > 0 || nat_used(vrf), __ATOMIC_RELEASE);
 }
 
 // flow_zones[].stateful of a VRF is set before its first such port is added, and cleared after the last one has been removed.
@@ -102,7 +102,7 @@ static bool zone_port_guard(struct port *p, const struct port_config *next)
 {
 	if (!next->stateful || next->vrf == UINT16_MAX || flow_zones[next->vrf].stateful)
 		return false;
-	flow_zones[next->vrf].stateful = true;
+	__atomic_store_n(&flow_zones[next->vrf].stateful, true, __ATOMIC_RELEASE);
 	return true;
 }
 

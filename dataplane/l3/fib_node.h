@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/tsan.h"
 #include "l3/fib.h"
 #include "l3/fib_arena.h"
 
@@ -62,7 +63,11 @@ static inline bool fib_leaf_is(uint32_t leaf, unsigned len)
 // to keep a lookup's state in registers.
 static inline uint32_t fib_load(const uint32_t *word)
 {
+#ifdef WITH_TSAN
+	return __atomic_load_n(word, __ATOMIC_ACQUIRE);
+#else
 	return __atomic_load_n(word, __ATOMIC_RELAXED);
+#endif
 }
 
 static inline void fib_store(uint32_t *word, uint32_t value)

@@ -134,7 +134,8 @@ static int assign_start_move(struct port_queue *q, struct worker *w)
 	__atomic_store_n(&q->rx_worker, w->id, __ATOMIC_RELEASE);
 	if (__atomic_load_n(&q->owner, __ATOMIC_ACQUIRE) == WORKER_NONE)
 		__atomic_store_n(&q->owner, w->id, __ATOMIC_RELEASE);
-	doorbell_ring(q->owner); // the old worker, or the new one if there was none
+	// The old worker, or the new one if there was none.
+	doorbell_ring(__atomic_load_n(&q->owner, __ATOMIC_ACQUIRE));
 	return 0;
 }
 
@@ -248,7 +249,7 @@ int worker_assign(struct port_queue *q, struct worker *w, struct error *err)
 	ret = spread_refresh(err);
 	if (!worker_settle(assign_owned, q, SETTLE_MS))
 		LOG(WARNING, "queue %u of port %s moves to worker %u once worker %u (late) releases it", q->index,
-		    q->port->cfg.name, w->id, q->owner);
+		    q->port->cfg.name, w->id, __atomic_load_n(&q->owner, __ATOMIC_RELAXED));
 	worker_tidy();
 	return ret;
 }
@@ -326,8 +327,10 @@ void worker_forget(struct port *port)
 
 	for (w = worker_next(NULL); w; w = worker_next(w))
 		list_filter(w, assign_keep_other_ports, port);
-	for (i = 0; i < port->n_queues; i++)
-		port->queues[i].rx_worker = port->queues[i].owner = WORKER_NONE;
+	for (i = 0; i < port->n_queues; i++) {
+		__atomic_store_n(&port->queues[i].rx_worker, WORKER_NONE, __ATOMIC_RELAXED);
+		__atomic_store_n(&port->queues[i].owner, WORKER_NONE, __ATOMIC_RELAXED);
+	}
 }
 
 bool worker_replaceable(const struct worker *w)

@@ -169,11 +169,11 @@ void handoff_disconnect(struct worker *w)
 // The producer begins to use a ring: nothing follows in the one that it replaces.
 static void handoff_open(struct handoff *h)
 {
-	h->sent = h->before ? h->before->sent : 0;
+	__atomic_store_n(&h->sent, h->before ? h->before->sent : 0, __ATOMIC_RELAXED);
 	h->refused = h->before ? h->before->refused : 0;
 	if (h->before)
 		__atomic_store_n(&h->before->closed, true, __ATOMIC_RELEASE);
-	h->opened = true;
+	__atomic_store_n(&h->opened, true, __ATOMIC_RELEASE);
 	doorbell_ring(h->to);
 }
 

@@ -69,10 +69,12 @@ unsigned handoff_room(const struct worker *from, unsigned to);
 unsigned handoff_take(struct handoff *h, struct rte_mbuf **pkts, unsigned n);
 void handoff_done(struct worker *w); // at the end of each walk: the packets that it took have left the graph
 
-// Packets sent so far. Called by the producer, or by the master once the producer has stopped.
+// Packets sent so far. Called by the producer, or by the master once the producer sends no more through this ring.
 static inline uint64_t handoff_sent(const struct handoff *h)
 {
-	return h->opened ? h->sent : h->before ? h->before->sent : 0;
+	if (__atomic_load_n(&h->opened, __ATOMIC_ACQUIRE))
+		return __atomic_load_n(&h->sent, __ATOMIC_RELAXED);
+	return h->before ? __atomic_load_n(&h->before->sent, __ATOMIC_RELAXED) : 0;
 }
 
 // True: all packets up to this position (see sent) have left the consumer's graph.

@@ -39,6 +39,11 @@ static struct flow flows[2][FLOWS]; // by queue
 static uint64_t received, sent, overtaken, by_worker[WORKER_MAX];
 static bool flowing;
 
+static uint64_t now(const uint64_t *counter)
+{
+	return __atomic_load_n(counter, __ATOMIC_RELAXED);
+}
+
 static void numbered(struct rte_mbuf *m, unsigned queue)
 {
 	static __thread unsigned turn;
@@ -52,7 +57,7 @@ static void numbered(struct rte_mbuf *m, unsigned queue)
 
 static uint16_t rx_numbered(struct port_queue *q, struct rte_mbuf **pkts, uint16_t n)
 {
-	uint64_t away = __atomic_load_n(&received, __ATOMIC_RELAXED) - __atomic_load_n(&sent, __ATOMIC_RELAXED);
+	uint64_t away = now(&received) - now(&sent);
 	uint16_t i;
 
 	if (q->port->id != RED0 || away > AWAY || !__atomic_load_n(&flowing, __ATOMIC_RELAXED))
@@ -125,7 +130,7 @@ static void set_mode(enum port_mode mode)
 
 static int reset(void **state)
 {
-	flowing = false;
+	__atomic_store_n(&flowing, false, __ATOMIC_RELAXED);
 	set_mode(PORT_RUN_TO_COMPLETION);
 	worker_del_all();
 	rcu_poll();
@@ -153,20 +158,20 @@ static struct worker *add(uint32_t id)
 
 static void wait_for(uint64_t more)
 {
-	uint64_t want = __atomic_load_n(&sent, __ATOMIC_RELAXED) + more;
+	uint64_t want = now(&sent) + more;
 	unsigned i;
 
-	for (i = 0; i < 20000 && __atomic_load_n(&sent, __ATOMIC_RELAXED) < want; i++) {
+	for (i = 0; i < 20000 && now(&sent) < want; i++) {
 		usleep(500);
 		worker_poll();
 		rcu_poll();
 	}
-	assert_true(sent >= want);
+	assert_true(now(&sent) >= want);
 }
 
 static void start(void)
 {
-	flowing = true;
+	__atomic_store_n(&flowing, true, __ATOMIC_RELAXED);
 	wait_for(1000);
 }
 
@@ -186,11 +191,10 @@ static void stop_and_check(void)
 {
 	unsigned i;
 
-	flowing = false;
-	for (i = 0;
-	     i < 5000 && __atomic_load_n(&sent, __ATOMIC_RELAXED) != __atomic_load_n(&received, __ATOMIC_RELAXED); i++)
+	__atomic_store_n(&flowing, false, __ATOMIC_RELAXED);
+	for (i = 0; i < 5000 && now(&sent) != now(&received); i++)
 		usleep(1000);
-	assert_int_equal(sent, received);
+	assert_int_equal(now(&sent), now(&received));
 	if (gave_up() == 0)
 		assert_int_equal(overtaken, 0);
 	else
@@ -226,7 +230,7 @@ static void hybrid_uses_all(void **state)
 	start();
 	wait_for(20000);
 	stop_and_check();
-	assert_true(by_worker[0] > 0 && by_worker[1] > 0 && by_worker[2] > 0);
+	assert_true(now(&by_worker[0]) > 0 && now(&by_worker[1]) > 0 && now(&by_worker[2]) > 0);
 }
 
 static void mode_switched(void **state)
@@ -301,12 +305,12 @@ static void waiting_workers_are_handed_packets(void **state)
 		stop_and_check();
 	}
 	for (i = waits = 0; i < 3; i++) {
-		waits += w[i]->wait->waits;
+		waits += now(&w[i]->wait->waits);
 		late += stood_long(w[i]);
 	}
 	assert_true(waits > 30);
 	assert_in_range(late, 0, 3);
-	assert_true(by_worker[0] > 0 && by_worker[1] > 0 && by_worker[2] > 0);
+	assert_true(now(&by_worker[0]) > 0 && now(&by_worker[1]) > 0 && now(&by_worker[2]) > 0);
 }
 
 static void queue_moved(void **state)
@@ -371,8 +375,8 @@ static void isolated_receive(void **state)
 	assert_int_equal(worker_assign(&port_get(RED0)->queues[0], rx, &err), 0);
 	assert_int_equal(worker_assign(&port_get(RED0)->queues[1], rx, &err), 0);
 	start();
-	assert_int_equal(by_worker[2], 0);
-	assert_true(by_worker[1] > 0);
+	assert_int_equal(now(&by_worker[2]), 0);
+	assert_true(now(&by_worker[1]) > 0);
 	for (i = 0; i < 100; i++) {
 		assert_int_equal(worker_set_target(rx, i & 1, &err), 0);
 		wait_for(i % 5 * 100);
@@ -386,7 +390,7 @@ static void isolated_receive(void **state)
 	del(2);
 	wait_for(1000);
 	stop_and_check();
-	assert_int_equal(by_worker[2], 0);
+	assert_int_equal(now(&by_worker[2]), 0);
 }
 
 static void seconds(unsigned n)
@@ -448,7 +452,7 @@ static void spread_when_busy(void **state)
 	for (i = 0; i < 10 && !spread_ports[RED0].busy; i++)
 		seconds(1);
 	wait_for(5000);
-	assert_true(spread_ports[RED0].busy && by_worker[1] > 0);
+	assert_true(spread_ports[RED0].busy && now(&by_worker[1]) > 0);
 	stop_and_check();
 	for (i = 0; i < 10 && spread_ports[RED0].busy; i++)
 		seconds(1);

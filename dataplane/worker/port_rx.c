@@ -27,8 +27,8 @@ static inline unsigned port_rx_count(const struct port *p, uint16_t queue, struc
 	const uint16_t port = p->id;
 	struct port_counters *c = &counters->port[port];
 	const rte_v128u32_t fresh = {0, 0, 0, queue}; // nexthop, hash, arg
-	uint8_t flags = p->rx_flags;
-	uint32_t longest = p->longest;
+	uint8_t flags = __atomic_load_n(&p->rx_flags, __ATOMIC_RELAXED);
+	uint32_t longest = __atomic_load_n(&p->longest, __ATOMIC_RELAXED);
 	unsigned i, too_long = 0;
 	uint64_t bytes = 0;
 
@@ -108,7 +108,7 @@ static uint16_t poll_queue(struct rte_graph *graph, struct rte_node *node, struc
 		return 0;
 	q->rx_packets += n;
 	if (unlikely(port_rx_count(port, q->index, pkts, n) > 0)) {
-		n = port_rx_bound(pkts, n, port->longest);
+		n = port_rx_bound(pkts, n, __atomic_load_n(&port->longest, __ATOMIC_RELAXED));
 		if (n == 0)
 			return 0;
 	}

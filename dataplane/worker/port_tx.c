@@ -39,7 +39,7 @@ static uint16_t port_tx_transmit(struct port *port, struct rte_mbuf **pkts, uint
 	struct port_queue *q = &port->queues[this_worker->id % port->n_queues];
 	uint16_t sent;
 
-	if (likely(!port->shared_tx))
+	if (likely(!__atomic_load_n(&port->shared_tx, __ATOMIC_RELAXED)))
 		return port->ops->tx(q, pkts, n);
 	rte_spinlock_lock(&q->tx_lock);
 	sent = port->ops->tx(q, pkts, n);

@@ -59,7 +59,7 @@ bool wait_arm(struct worker *w)
 	unsigned i;
 	int ret = 0;
 
-	if (!rcu_passed(wait->token) || worker_unfinished(w))
+	if (!rcu_passed(__atomic_load_n(&wait->token, __ATOMIC_RELAXED)) || worker_unfinished(w))
 		return false;
 	doorbell_listen(w->id); // before the list is read: later changes of it ring
 	w->idle_state.armed = true;
@@ -120,8 +120,8 @@ bool wait_wait(struct worker *w)
 	system_calls++;
 	n = poll(wait->fds, wait->n, WAIT_MAX_MS);
 	rcu_reader_resume(w->id);
-	wait->waits++;
-	wait->timeouts += n == 0;
+	__atomic_store_n(&wait->waits, wait->waits + 1, __ATOMIC_RELAXED);
+	__atomic_store_n(&wait->timeouts, wait->timeouts + (n == 0), __ATOMIC_RELAXED);
 	if (n > 0 && wait->fds[0].revents)
 		doorbell_silence(w->id);
 	return wait_disarm_all(w, n > 0) == 0;

@@ -96,7 +96,8 @@ int worker_set_idle(struct worker *w, enum idle_policy idle, struct error *err)
 	if (ret < 0)
 		return ret;
 	handoff_set_bell(w, idle == IDLE_INTERRUPT);
-	w->wait->token = rcu_token(); // it waits once all producers have seen the bell
+	// It waits once all producers have seen the bell.
+	__atomic_store_n(&w->wait->token, rcu_token(), __ATOMIC_RELAXED);
 	__atomic_store_n(&w->idle, idle, __ATOMIC_RELEASE);
 	doorbell_ring(w->id);
 	return 0;

@@ -97,7 +97,7 @@ static int setup(void **state)
 
 static int reset(void **state)
 {
-	flowing = false;
+	__atomic_store_n(&flowing, false, __ATOMIC_RELAXED);
 	worker_del_all();
 	rcu_poll();
 	return 0;
@@ -323,14 +323,14 @@ static void while_packets_flow(void **state)
 	add(0);
 	before_rx = received();
 	before_tx = sent();
-	flowing = true;
+	__atomic_store_n(&flowing, true, __ATOMIC_RELAXED);
 	wait_until_flowing();
 	for (i = 0; i < 60 && rte_rdtsc() < end; i++) {
 		change_something(i);
 		usleep(2000);
 	}
 	wait_until_flowing();
-	flowing = false;
+	__atomic_store_n(&flowing, false, __ATOMIC_RELAXED);
 	worker_del_all(); // each ends its walk
 	assert_int_equal(collisions, 0);
 	assert_true(received() > before_rx);
