@@ -189,7 +189,10 @@ struct port_config router_config(uint16_t port)
 
 void router_set(uint16_t port, const struct port_config *cfg)
 {
-	must(port_set(port_get(port), cfg, &err) == 0, cfg->name);
+	unsigned tries = 0;
+
+	while (port_set(port_get(port), cfg, &err) < 0) // -EAGAIN: the machine did not run a worker for 200 ms
+		must(err.code == EAGAIN && ++tries < 10, cfg->name);
 	router_poll();
 }
 
