@@ -23,6 +23,14 @@ unsigned api_conn_count(void)
 	return n_conns;
 }
 
+uint64_t api_turn_end(void)
+{
+	uint64_t share = API_ROUND_NS / (n_conns > 0 ? n_conns : 1);
+
+	share = share < API_TURN_LEAST_NS ? API_TURN_LEAST_NS : share;
+	return api_now_ns() + (share > API_TURN_NS ? API_TURN_NS : share);
+}
+
 bool api_conn_full(const struct api_conn *c)
 {
 	return evbuffer_get_length(c->out) >= API_BUFFER;
@@ -138,7 +146,7 @@ static int read_one(struct api_conn *c)
 // Returns 1 when there may be more to read, 0 when more input has to come first.
 static int read_some(struct api_conn *c)
 {
-	uint64_t deadline = api_now_ns() + API_TURN_NS;
+	uint64_t deadline = api_turn_end();
 	unsigned i;
 	int ret = 1;
 

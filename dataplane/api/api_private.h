@@ -18,12 +18,14 @@
 #include "api/user.h"
 #include "base/turn.h"
 
-#define API_STREAMS 128                // open streams of one connection
-#define API_REQUEST_MEMORY (64u << 20) // of an unpacked request, while it is answered
-#define API_STREAM_MEMORY (256u << 10) // of a stream's request, kept as long as the stream
-#define API_TURN_REQUESTS 64           // requests in one turn of a connection, before the loop serves others
-#define API_TURN_ITEMS 256             // stream items in one turn
-#define API_TURN_NS (2 * 1000 * 1000)  // longest time for either of them in one turn
+#define API_STREAMS 128                 // open streams of one connection
+#define API_REQUEST_MEMORY (64u << 20)  // of an unpacked request, while it is answered
+#define API_STREAM_MEMORY (256u << 10)  // of a stream's request, kept as long as the stream
+#define API_TURN_REQUESTS 64            // requests in one turn of a connection, before the loop serves others
+#define API_TURN_ITEMS 256              // stream items in one turn
+#define API_TURN_NS (2 * 1000 * 1000)   // longest time for either of them in one turn, and, with many connections,
+#define API_ROUND_NS (20 * 1000 * 1000) // for either of them in one turn of all connections
+#define API_TURN_LEAST_NS (20 * 1000)
 
 struct api_entry { // a registered method
 	const struct api_method *method;
@@ -83,6 +85,7 @@ void api_error_complete(struct error *err, int ret); // adds a message when a ha
 struct api_conn *api_conn_accept(struct event_base *base, evutil_socket_t fd, const struct api_client *client);
 void api_conn_schedule(struct api_conn *c);
 bool api_conn_full(const struct api_conn *c); // API_BUFFER bytes wait for the client
+uint64_t api_turn_end(void);                  // of a turn that begins now: the time when the others have theirs
 void api_conn_sweep(void);                    // disconnects clients that do not complete a message
 void api_conn_close_all(void);
 

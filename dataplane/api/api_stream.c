@@ -181,7 +181,7 @@ static void stream_step(struct api_stream *s)
 
 void api_stream_produce(struct api_conn *c)
 {
-	uint64_t deadline = api_now_ns() + API_TURN_NS;
+	uint64_t deadline = api_turn_end();
 	unsigned i;
 
 	for (i = 0; i < API_TURN_ITEMS && !api_conn_full(c) && !TAILQ_EMPTY(&c->ready); i++) {

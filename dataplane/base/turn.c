@@ -130,6 +130,10 @@ static void turn_count(uint64_t ns, uint64_t waited, uint64_t now)
 		turns.longest_work = turn.longest;
 		turns.longest_work_ns = turn.longest_ns;
 	}
+	if (ns - waited > turns.own_ns) {
+		turns.own_ns = ns - waited;
+		turns.own_work = turn.longest;
+	}
 	turns.above += ns - waited > TURN_LONG_NS;
 	turns.waiting += ns > TURN_LONG_NS && ns - waited <= TURN_LONG_NS;
 	if (ns - waited > TURN_LONG_NS || ns > TURN_STALL_NS)

@@ -28,6 +28,8 @@ struct turns {
 	uint64_t longest_waited_ns;           // in the longest turn: runnable without a CPU
 	const struct turn_work *longest_work; // NULL: no timed work ran in it
 	uint64_t longest_work_ns;
+	uint64_t own_ns;                  // longest turn, not counting the time that the master waited for a CPU
+	const struct turn_work *own_work; // what took the longest in that one
 	uint64_t above;   // turns above TURN_LONG_NS, not counting the time that the master waited for a CPU
 	uint64_t waiting; // turns above TURN_LONG_NS because the master waited for a CPU
 };

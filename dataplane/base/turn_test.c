@@ -75,6 +75,8 @@ static void other_causes(void **state)
 	sleep_ms(400);
 	turn_next();
 	assert_null(turns_get()->longest_work);
+	assert_null(turns_get()->own_work); // who sleeps does not wait for a CPU
+	assert_in_range(turns_get()->own_ns, 400000000, turns_get()->longest_ns);
 	assert_true(turns_get()->longest_ns >= 400000000);
 }
 

@@ -54,6 +54,8 @@ Corelane__V1__MasterTurns *master_turns_encode(struct api_call *call)
 	out->longest_waited_ns = t->longest_waited_ns;
 	out->longest_work = master_turns_name(call, t->longest_work);
 	out->longest_work_ns = t->longest_work_ns;
+	out->own_ns = t->own_ns;
+	out->own_work = master_turns_name(call, t->own_work);
 	out->long_turns = t->above;
 	out->waiting_turns = t->waiting;
 	for (w = turn_work_next(NULL); w; w = turn_work_next(w))

@@ -50,6 +50,7 @@
 #include "worker/worker.h"
 
 #define TICK_US 1000  // between polls of the master's rings
+#define SHARE_US 2000 // of other events, between two looks at the timers
 #define SLOW_TICK 100 // ticks between polls of slow timers
 
 static int main_fail(const struct error *err)
@@ -87,6 +88,16 @@ static void run_polls(struct poll *polls, size_t n)
 	}
 }
 
+// The next tick is due a millisecond after this one has ended, whatever that took: the loop gets to other events between
+// two ticks.
+static void schedule_tick(struct event *tick)
+{
+	static const struct timeval interval = {.tv_usec = TICK_US};
+
+	event_base_update_cache_time(loop_base());
+	event_add(tick, &interval);
+}
+
 static void on_tick(evutil_socket_t fd, short what, void *arg)
 {
 	static unsigned ticks;
@@ -95,6 +106,7 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
 	run_polls(tick_polls, RTE_DIM(tick_polls));
 	if (++ticks % SLOW_TICK == 0)
 		run_polls(slow_polls, RTE_DIM(slow_polls));
+	schedule_tick(event_base_get_running_event(loop_base()));
 }
 
 // Has a timer of its own: counted ticks are late when the master's CPU is busy, and just then the workers must be
@@ -234,20 +246,45 @@ static int main_start(const struct options *o, struct error *err)
 	return ret < 0 ? ret : api_server_start(loop_base(), o->socket, err);
 }
 
-static void add_event(evutil_socket_t fd, short what, event_callback_fn fn, const struct timeval *tv)
+// Timers run before other events (priority 0 and 1), and the loop looks for them every SHARE_US: however many clients
+// send requests, they do not keep the master from its rings.
+static struct event_base *main_loop(void)
 {
-	event_add(event_new(loop_base(), fd, what, fn, NULL), tv);
+	static const struct timeval share = {.tv_usec = SHARE_US};
+	struct event_config *cfg = event_config_new();
+	struct event_base *base;
+
+	event_config_set_max_dispatch_interval(cfg, &share, -1, 1);
+	base = event_base_new_with_config(cfg);
+	event_config_free(cfg);
+	event_base_priority_init(base, 2);
+	return base;
+}
+
+static struct event *new_event(evutil_socket_t fd, short what, event_callback_fn fn)
+{
+	return event_new(loop_base(), fd, what, fn, NULL);
+}
+
+static void add_timer(event_callback_fn fn, const struct timeval *interval)
+{
+	struct event *e = new_event(-1, EV_PERSIST, fn);
+
+	event_priority_set(e, 0);
+	event_add(e, interval);
 }
 
 static void main_run(const struct options *o)
 {
-	static const struct timeval tick = {.tv_usec = TICK_US}, tenth = {.tv_usec = 100000}, second = {.tv_sec = 1};
+	static const struct timeval tenth = {.tv_usec = 100000}, second = {.tv_sec = 1};
+	struct event *tick = new_event(-1, 0, on_tick);
 
-	add_event(SIGTERM, EV_SIGNAL | EV_PERSIST, main_on_signal, NULL);
-	add_event(SIGINT, EV_SIGNAL | EV_PERSIST, main_on_signal, NULL);
-	add_event(-1, EV_PERSIST, on_tick, &tick);
-	add_event(-1, EV_PERSIST, on_tenth, &tenth);
-	add_event(-1, EV_PERSIST, on_second, &second);
+	event_add(new_event(SIGTERM, EV_SIGNAL | EV_PERSIST, main_on_signal), NULL);
+	event_add(new_event(SIGINT, EV_SIGNAL | EV_PERSIST, main_on_signal), NULL);
+	event_priority_set(tick, 0);
+	schedule_tick(tick);
+	add_timer(on_tenth, &tenth);
+	add_timer(on_second, &second);
 	LOG(INFO, "corelaned %s answers on %s", CORELANE_VERSION, o->socket);
 	sd_notify(0, "READY=1");
 	event_base_dispatch(loop_base());
@@ -288,7 +325,7 @@ int main(int argc, char **argv)
 	if (lock < 0 || eal_start(&o, &err) < 0)
 		return main_fail(&err);
 	warn_of_overlap(&o);
-	loop_set_base(event_base_new());
+	loop_set_base(main_loop());
 	if (main_start(&o, &err) < 0) {
 		worker_del_all();
 		rte_eal_cleanup();

@@ -497,6 +497,8 @@ type MasterTurns struct {
 	LongestWaitedNs uint64                 `protobuf:"varint,3,opt,name=longest_waited_ns,json=longestWaitedNs,proto3" json:"longest_waited_ns,omitempty"` // in the longest turn: runnable without a CPU
 	LongestWork     string                 `protobuf:"bytes,4,opt,name=longest_work,json=longestWork,proto3" json:"longest_work,omitempty"`                // in the longest turn: what took the longest
 	LongestWorkNs   uint64                 `protobuf:"varint,5,opt,name=longest_work_ns,json=longestWorkNs,proto3" json:"longest_work_ns,omitempty"`
+	OwnNs           uint64                 `protobuf:"varint,9,opt,name=own_ns,json=ownNs,proto3" json:"own_ns,omitempty"`                      // longest turn, not counting the time that the master waited for a CPU
+	OwnWork         string                 `protobuf:"bytes,10,opt,name=own_work,json=ownWork,proto3" json:"own_work,omitempty"`                // in that turn: what took the longest
 	LongTurns       uint64                 `protobuf:"varint,6,opt,name=long_turns,json=longTurns,proto3" json:"long_turns,omitempty"`          // above 100 ms, not counting the time that the master waited for a CPU
 	WaitingTurns    uint64                 `protobuf:"varint,7,opt,name=waiting_turns,json=waitingTurns,proto3" json:"waiting_turns,omitempty"` // above 100 ms, because the master waited for a CPU
 	Work            []*MasterWork          `protobuf:"bytes,8,rep,name=work,proto3" json:"work,omitempty"`                                      // longest first
@@ -567,6 +569,20 @@ func (x *MasterTurns) GetLongestWorkNs() uint64 {
 		return x.LongestWorkNs
 	}
 	return 0
+}
+
+func (x *MasterTurns) GetOwnNs() uint64 {
+	if x != nil {
+		return x.OwnNs
+	}
+	return 0
+}
+
+func (x *MasterTurns) GetOwnWork() string {
+	if x != nil {
+		return x.OwnWork
+	}
+	return ""
 }
 
 func (x *MasterTurns) GetLongTurns() uint64 {
@@ -972,13 +988,16 @@ const file_system_proto_rawDesc = "" +
 	"\bApiLimit\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05count\x18\x02 \x01(\x04R\x05count\x12 \n" +
-	"\vexplanation\x18\x03 \x01(\tR\vexplanation\"\xcb\x02\n" +
+	"\vexplanation\x18\x03 \x01(\tR\vexplanation\"\xfd\x02\n" +
 	"\vMasterTurns\x12,\n" +
 	"\x05times\x18\x01 \x01(\v2\x16.corelane.v1.LoopTimesR\x05times\x12&\n" +
 	"\x0flongest_time_ns\x18\x02 \x01(\x04R\rlongestTimeNs\x12*\n" +
 	"\x11longest_waited_ns\x18\x03 \x01(\x04R\x0flongestWaitedNs\x12!\n" +
 	"\flongest_work\x18\x04 \x01(\tR\vlongestWork\x12&\n" +
-	"\x0flongest_work_ns\x18\x05 \x01(\x04R\rlongestWorkNs\x12\x1d\n" +
+	"\x0flongest_work_ns\x18\x05 \x01(\x04R\rlongestWorkNs\x12\x15\n" +
+	"\x06own_ns\x18\t \x01(\x04R\x05ownNs\x12\x19\n" +
+	"\bown_work\x18\n" +
+	" \x01(\tR\aownWork\x12\x1d\n" +
 	"\n" +
 	"long_turns\x18\x06 \x01(\x04R\tlongTurns\x12#\n" +
 	"\rwaiting_turns\x18\a \x01(\x04R\fwaitingTurns\x12+\n" +
