@@ -23,7 +23,8 @@
 #define PORT_NAME (NOTATION_NAME_LONGEST + 1)
 #define PORT_MAX_QUEUES LIMIT_PORT_QUEUES_MAX
 #define PORT_MAX_ADDRS LIMIT_PORT_ADDRESSES_ITEMS
-#define BATCH 256                                                // packets in one poll of a worker
+#define BATCH 256             // packets in one poll of a worker
+#define PORT_TURN_BYTES 65536 // that are copied in one poll, then it ends: about the time of a batch of short frames
 #define PORT_L2_OVERHEAD (RTE_ETHER_HDR_LEN + 2 * RTE_VLAN_HLEN) // of a frame, beyond the MTU: a guest may tag twice
 
 enum port_role { PORT_FABRIC = 1, PORT_TENANT, PORT_HOST };
@@ -118,7 +119,8 @@ struct port_ops {
 	int (*open)(struct port *port, const struct port_config *cfg, struct error *err);
 	// Called after a grace period: no worker uses the port any more.
 	void (*close)(struct port *port);
-	// Workers: up to n packets. Received packets have data_len, pkt_len, nb_segs and next set, ol_flags 0 or the
+	// Workers: up to n packets; a kind that copies them ends at PORT_TURN_BYTES, so that long frames do not take
+	// the time of other ports. Received packets have data_len, pkt_len, nb_segs and next set, ol_flags 0 or the
 	// checksum flags that the device vouches for. tx() owns the packets that it counts as sent.
 	uint16_t (*rx)(struct port_queue *q, struct rte_mbuf **pkts, uint16_t n);
 	uint16_t (*tx)(struct port_queue *q, struct rte_mbuf **pkts, uint16_t n);

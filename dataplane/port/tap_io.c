@@ -79,11 +79,11 @@ uint16_t tap_rx(struct port_queue *pq, struct rte_mbuf **pkts, uint16_t n)
 {
 	struct tap_queue *q = pq->priv;
 	uint16_t segs = __atomic_load_n(&q->segs, __ATOMIC_RELAXED), got = 0, tries;
-	ssize_t len;
+	ssize_t len, bytes = 0;
 
 	if (q->pause != 0 && rte_rdtsc() < q->next_poll)
 		return 0;
-	for (tries = 0; tries < n; tries++) {
+	for (tries = 0; tries < n && bytes < PORT_TURN_BYTES; tries++, bytes += len) {
 		if (unlikely(!tap_io_refill(q, segs))) {
 			q->no_buffer++;
 			break;

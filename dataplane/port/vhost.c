@@ -176,6 +176,7 @@ static struct vhost *vhost_new(struct port *port, const struct port_config *cfg)
 		v->queues[i].rx = v->queues[i].tx = VRING_NONE;
 		v->queues[i].stride = v->n_queues;
 		v->queues[i].next_pair = i;
+		v->queues[i].burst = VHOST_BURST;
 		v->queues[i].pool = vhost_pool();
 		v->queues[i].wake_fd = wake_fd_new(); // -1: workers poll the queue and do not wait for it
 	}

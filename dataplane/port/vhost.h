@@ -25,6 +25,9 @@
 #define VRING_VID(v) ((int)((v) >> 16))
 #define VRING_LOW(v) ((uint16_t)(v))
 
+#define VHOST_BURST 32      // packets that librte_vhost dequeues at once
+#define VHOST_SHORT_BURST 8 // after a burst of more than PORT_TURN_BYTES
+
 struct vhost_queue {
 	uint32_t rx, tx; // callbacks: wo, workers: ro
 	bool packed;     // the guest's rings are of the packed kind; callbacks: wo, workers: ro
@@ -33,6 +36,7 @@ struct vhost_queue {
 	uint16_t stride; // the port's queues
 	struct rte_mempool *pool;
 	uint16_t next_pair __rte_cache_aligned; // receiving worker: rw
+	uint16_t burst;                         // most packets of the next burst; receiving worker: rw
 	uint64_t tx_full __rte_cache_aligned;   // sending worker: rw, master: ro
 } __rte_cache_aligned;
 

@@ -8,8 +8,6 @@
 
 #include "base/wake_fd.h"
 
-#define VHOST_BURST 32
-
 // Where the library will read its next packet. The library has dropped one when this moves although no packet came,
 // and, where each packet is one entry of the ring, when it moves too far. It drops at most one packet in a burst.
 static inline uint16_t vhost_io_position(int vid, uint16_t vring)
@@ -25,22 +23,37 @@ static inline bool dropped_one(const struct vhost_queue *q, uint16_t moved, uint
 	return got == 0 ? moved != 0 : !__atomic_load_n(&q->packed, __ATOMIC_RELAXED) && moved == got + 1;
 }
 
-// With packed rings the library takes a buffer for each packet that it is asked for, however few packets there are.
-static inline uint16_t vhost_io_dequeue(struct port_queue *pq, int vid, uint16_t vring, struct rte_mbuf **pkts,
-					uint16_t n)
+static inline uint32_t vhost_io_length(struct rte_mbuf *const *pkts, uint16_t n)
 {
-	const struct vhost_queue *q = pq->priv;
+	uint32_t sum = 0;
+	uint16_t i;
+
+	for (i = 0; i < n; i++)
+		sum += pkts[i]->pkt_len;
+	return sum;
+}
+
+// With packed rings the library takes a buffer for each packet that it is asked for, however few packets there are.
+// bytes: increases by the packets' lengths, and ends the poll.
+static inline uint16_t vhost_io_dequeue(struct port_queue *pq, int vid, uint16_t vring, struct rte_mbuf **pkts,
+					uint16_t n, uint32_t *bytes)
+{
+	struct vhost_queue *q = pq->priv;
 	uint16_t got = 0, k, want, before;
+	uint32_t length;
 
 	do {
 		before = vhost_io_position(vid, vring);
-		want = RTE_MIN((uint16_t)(n - got), VHOST_BURST);
+		want = RTE_MIN((uint16_t)(n - got), q->burst);
 		vhost_pool_allow(want);
 		k = rte_vhost_dequeue_burst(vid, vring, q->pool, pkts + got, want);
-		if (k < VHOST_BURST && dropped_one(q, (uint16_t)(vhost_io_position(vid, vring) - before), k))
+		if (k < want && dropped_one(q, (uint16_t)(vhost_io_position(vid, vring) - before), k))
 			port_refused_too_long(pq->port);
+		length = vhost_io_length(pkts + got, k);
+		q->burst = length > PORT_TURN_BYTES ? VHOST_SHORT_BURST : VHOST_BURST;
+		*bytes += length;
 		got = (uint16_t)(got + k);
-	} while (k == VHOST_BURST && got < n);
+	} while (k == want && got < n && *bytes < PORT_TURN_BYTES);
 	return got;
 }
 
@@ -49,15 +62,17 @@ uint16_t vhost_rx(struct port_queue *pq, struct rte_mbuf **pkts, uint16_t n)
 	struct vhost_queue *q = pq->priv;
 	uint32_t w = __atomic_load_n(&q->rx, __ATOMIC_ACQUIRE);
 	uint16_t pairs = VRING_LOW(w), got = 0, tries, p;
+	uint32_t bytes = 0;
 
 	if (w == VRING_NONE)
 		return 0;
 	// Goes on where the last poll ended, so that a busy pair does not starve the next one.
-	for (tries = pq->index, p = q->next_pair; tries < pairs && got < n; tries = (uint16_t)(tries + q->stride)) {
+	for (tries = pq->index, p = q->next_pair; tries < pairs && got < n && bytes < PORT_TURN_BYTES;
+	     tries = (uint16_t)(tries + q->stride)) {
 		if (p >= pairs)
 			p = pq->index;
 		got = (uint16_t)(got + vhost_io_dequeue(pq, VRING_VID(w), (uint16_t)(2 * p + 1), pkts + got,
-							(uint16_t)(n - got)));
+							(uint16_t)(n - got), &bytes));
 		p = (uint16_t)(p + q->stride);
 	}
 	q->next_pair = p;

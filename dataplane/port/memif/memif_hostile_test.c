@@ -241,6 +241,87 @@ static void long_chains(void **state)
 	}
 }
 
+// Frames that the port's MTU does not allow are counted and not copied, and no more of them in one poll than it asks for.
+static void long_frames(void **state)
+{
+	static const uint32_t lengths[] = {64, 1519, 1518, 9000};
+	struct rte_mbuf *pkts[BATCH];
+	struct memif_ring *ring;
+	struct port_queue *q;
+	struct victim v;
+	unsigned slot;
+	uint16_t i, n;
+
+	victim_start(&v, false);
+	v.port->longest = 1518;
+	test_too_long = 0;
+	q = &v.port->queues[0];
+	ring = v.liar.shm->tx[0].ring;
+	for (slot = 0; slot < 4; slot++) {
+		ring->desc[slot].length = lengths[slot];
+		ring->desc[slot].flags = 0;
+	}
+	for (; slot < 8; slot++) { // a chain of 8000 bytes
+		ring->desc[slot].length = 2000;
+		ring->desc[slot].flags = slot < 7 ? MEMIF_DESC_NEXT : 0;
+	}
+	ring->desc[slot++] = ring->desc[0];
+	publish(&ring->head, (uint16_t)slot);
+	n = port_memif_ops.rx(q, pkts, BATCH);
+	for (i = 0; i < n; i++)
+		assert_true(pkts[i]->pkt_len <= 1519);
+	assert_int_equal(n, 4); // one of 1519 bytes fits a buffer: port_rx drops it
+	assert_int_equal(test_too_long, 2);
+	assert_int_equal(ring->tail, slot);
+	rte_pktmbuf_free_bulk(pkts, n);
+	for (; slot < 30; slot++) {
+		ring->desc[slot].length = 9000;
+		ring->desc[slot].flags = 0;
+	}
+	publish(&ring->head, (uint16_t)slot);
+	assert_int_equal(port_memif_ops.rx(q, pkts, 10), 0);
+	assert_int_equal(ring->tail, 19);
+	assert_int_equal(test_too_long, 12);
+	test_pump(250);
+	assert_true(v.port->link_up);
+	assert_int_equal(test_mbufs(), v.mbufs);
+	memif_if_stop(&v.liar.mif);
+	test_close(v.port);
+}
+
+// A poll ends when it has copied 64 KiB, so that long frames do not take the time of other ports.
+static void bytes_of_a_poll(void **state)
+{
+	static const uint32_t lengths[] = {64, 1500, 9000};
+	struct rte_mbuf *pkts[BATCH];
+	struct memif_ring *ring;
+	struct victim v;
+	unsigned i, slot, sum;
+	uint16_t n;
+
+	for (i = 0; i < RTE_DIM(lengths); i++) {
+		victim_start_with(&v, false, 256, 8);
+		ring = v.liar.shm->tx[0].ring;
+		for (slot = 0; slot < 200; slot++) {
+			ring->desc[slot].length = lengths[i];
+			ring->desc[slot].flags = 0;
+			ring->desc[slot].offset = ring->desc[0].offset;
+		}
+		publish(&ring->head, 200);
+		for (sum = 0; sum < 200; sum += n) {
+			n = port_memif_ops.rx(&v.port->queues[0], pkts, BATCH);
+			assert_in_range(n, 1, RTE_MIN(200u, 65536 / lengths[i] + 32));
+			if (sum + n < 200)
+				assert_true(n * lengths[i] >= 65536);
+			rte_pktmbuf_free_bulk(pkts, n);
+		}
+		assert_int_equal(sum, 200);
+		assert_int_equal(test_mbufs(), v.mbufs);
+		memif_if_stop(&v.liar.mif);
+		test_close(v.port);
+	}
+}
+
 // An unfinished chain is not a lie as long as it can still be finished.
 static void chain_in_pieces(void **state)
 {
@@ -331,6 +412,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(client_lies_to_server), cmocka_unit_test(server_lies_to_client),
 		cmocka_unit_test(long_chains),           cmocka_unit_test(chain_in_pieces),
+		cmocka_unit_test(bytes_of_a_poll),       cmocka_unit_test(long_frames),
 		cmocka_unit_test(random_memory),         cmocka_unit_test(memory_taken_away),
 	};
 

@@ -18,6 +18,7 @@
 
 static_assert(1u << MEMIF_MAX_LOG2_RING == LIMIT_MEMIF_DEVICE_RING_SIZE_MAX, "memif offers its largest ring");
 static_assert(LIMIT_MEMIF_DEVICE_BUFFER_SIZE_MULTIPLE_OF % RTE_CACHE_LINE_SIZE == 0, "buffers are whole cache lines");
+static_assert(MEMIF_TURN_BYTES == PORT_TURN_BYTES, "a poll of memif has the bound of all kinds");
 static_assert(NOTATION_SECRET_LONGEST < MEMIF_SECRET_SIZE, "a secret ends with a zero");
 
 struct memif_port_queue {            // port_queue.priv
@@ -170,7 +171,13 @@ static uint16_t memif_port_rx(struct port_queue *q, struct rte_mbuf **pkts, uint
 	struct memif_port_queue *pq = q->priv;
 	struct memif_queue *mq = rcu_read(pq->rx);
 
-	return likely(mq != NULL) ? memif_rx(mq, pkts, n) : 0;
+	if (unlikely(mq == NULL))
+		return 0;
+	mq->longest = q->port->longest; // changes with the MTU
+	n = memif_rx(mq, pkts, n);
+	for (; unlikely(mq->too_long > 0); mq->too_long--)
+		port_refused_too_long(q->port);
+	return n;
 }
 
 static uint16_t memif_port_tx(struct port_queue *q, struct rte_mbuf **pkts, uint16_t n)

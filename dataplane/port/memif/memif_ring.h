@@ -18,7 +18,8 @@
 #define MEMIF_MAX_RINGS 16 // in each direction
 #define MEMIF_MAX_REGIONS 64
 #define MEMIF_MAX_FRAME 65535
-#define MEMIF_MAX_CHAIN 128 // descriptors of one frame: the longest has 76 in the smallest buffers
+#define MEMIF_TURN_BYTES 65536 // copied in one poll, then it ends
+#define MEMIF_MAX_CHAIN 128    // descriptors of one frame: the longest has 76 in the smallest buffers
 
 enum memif_fault {
 	MEMIF_FAULT_NONE,
@@ -58,6 +59,8 @@ struct memif_queue {
 	uint16_t pos;                        // next slot; worker: rw
 	uint16_t room;                       // rx: data bytes of an mbuf
 	uint16_t data_at;                    // rx: their distance from the mbuf
+	uint16_t longest;                    // rx: frames above this and above `room` are dropped; worker: rw
+	uint32_t too_long;                   // rx: frames dropped for their length; worker: rw
 	bool shared;                         // tx: several port queues send here
 	uint8_t fault;                       // enum memif_fault; worker: w, master: r
 	int kick_fd;

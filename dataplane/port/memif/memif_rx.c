@@ -29,9 +29,10 @@ static __rte_always_inline void mbuf_fill(const struct memif_queue *q, struct rt
 	memcpy((char *)m + offsetof(struct rte_mbuf, packet_type), fields, sizeof(fields));
 }
 
-// Up to n <= RUN usual frames from pos on into pkts[]; returns how many came before the first unusual one.
+// Up to n <= RUN usual frames from pos on into pkts[]; returns how many came before the first unusual one. bytes:
+// increases by their lengths.
 static __rte_always_inline uint16_t rx_run(struct memif_queue *q, struct rte_mbuf **pkts, uint16_t pos, uint16_t n,
-					   bool own)
+					   bool own, uint32_t *bytes)
 {
 	const uint8_t *src[RUN];
 	uint32_t length[RUN];
@@ -50,6 +51,7 @@ static __rte_always_inline uint16_t rx_run(struct memif_queue *q, struct rte_mbu
 	}
 	found = i;
 	for (i = 0; i < found; i++) {
+		*bytes += length[i];
 		copy_in((uint8_t *)pkts[i] + q->data_at, src[i], length[i]);
 		mbuf_fill(q, pkts[i], length[i]);
 	}
@@ -93,11 +95,12 @@ static void mbuf_strip(struct rte_mbuf *m)
 	m->nb_segs = 1;
 }
 
-// Any frame. Returns how many descriptors it took (with m->pkt_len 0 for an empty one), 0 = not now, -1 = the peer
-// lies.
+// Any frame. Returns how many descriptors it took (with m->pkt_len 0 for an empty one, or one that is too long, whose
+// rest is not copied), 0 = not now, -1 = the peer lies.
 static __rte_noinline int rx_frame(struct memif_queue *q, struct rte_mbuf *m, uint16_t avail, bool own)
 {
 	struct rte_mbuf *last = m;
+	uint64_t length = 0;
 	struct snapshot s;
 	const uint8_t *src;
 	int used = 0;
@@ -111,17 +114,25 @@ static __rte_noinline int rx_frame(struct memif_queue *q, struct rte_mbuf *m, ui
 		}
 		s = desc_read(q, q->pos + used, own);
 		src = desc_data(q, q->pos + used, s, desc_length(s), own);
-		if (src == NULL || m->pkt_len + (uint64_t)desc_length(s) > MEMIF_MAX_FRAME) {
+		length += desc_length(s);
+		if (src == NULL || length > MEMIF_MAX_FRAME) {
 			mbuf_strip(m);
 			return src == NULL ? memif_lie_bounds(q, s.head >> 16, own) : memif_lie(q, MEMIF_FAULT_CHAIN);
 		}
-		if (mbuf_append(q, m, &last, src, desc_length(s)) < 0) {
+		if (length <= q->longest && mbuf_append(q, m, &last, src, desc_length(s)) < 0) {
 			mbuf_strip(m);
 			q->count->no_mbuf++;
 			return 0;
 		}
 		used++;
 	} while (s.head & MEMIF_DESC_NEXT);
+	if (length > q->longest) {
+		mbuf_strip(m);
+		m->pkt_len = 0;
+		q->too_long++;
+	} else if (length == 0) {
+		q->count->empty++;
+	}
 	return used;
 }
 
@@ -137,7 +148,8 @@ static __rte_always_inline void rx_release(struct memif_queue *q, uint16_t first
 
 static __rte_always_inline uint16_t rx_burst(struct memif_queue *q, struct rte_mbuf **pkts, uint16_t n, bool own)
 {
-	uint16_t first = q->pos, done = 0;
+	uint16_t first = q->pos, done = 0, taken;
+	uint32_t bytes = 0;
 	uint16_t avail = __atomic_load_n(q->peer_index, __ATOMIC_ACQUIRE) - first;
 
 	if (avail == 0 || unlikely(q->fault))
@@ -146,14 +158,14 @@ static __rte_always_inline uint16_t rx_burst(struct memif_queue *q, struct rte_m
 		memif_lie(q, MEMIF_FAULT_INDEX);
 		return 0;
 	}
-	n = RTE_MIN(n, avail);
+	taken = n = RTE_MIN(n, avail);
 	if (unlikely(rte_mempool_get_bulk(q->pool, (void **)pkts, n) < 0)) {
 		q->count->no_mbuf++;
 		return 0;
 	}
-	while (done < n && avail > 0) {
+	while (done < n && avail > 0 && bytes < MEMIF_TURN_BYTES) {
 		uint16_t want = run_length(n - done, avail);
-		uint16_t got = rx_run(q, pkts + done, q->pos, want, own);
+		uint16_t got = rx_run(q, pkts + done, q->pos, want, own, &bytes);
 		int used;
 
 		q->pos += got;
@@ -166,13 +178,14 @@ static __rte_always_inline uint16_t rx_burst(struct memif_queue *q, struct rte_m
 			break;
 		q->pos += used;
 		avail -= used;
+		bytes += pkts[done]->pkt_len;
 		if (pkts[done]->pkt_len > 0)
 			done++;
 		else
-			q->count->empty++;
+			n--; // frames that give no packet count, too: their number in a poll is bounded
 	}
-	if (unlikely(done < n))
-		rte_mempool_put_bulk(q->pool, (void **)pkts + done, n - done);
+	if (unlikely(done < taken))
+		rte_mempool_put_bulk(q->pool, (void **)pkts + done, taken - done);
 	rx_release(q, first, own);
 	q->count->frames += done;
 	return done;

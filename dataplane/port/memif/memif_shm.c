@@ -182,6 +182,7 @@ void memif_queue_attach_rx(struct memif_queue *q, struct rte_mempool *pool, uint
 	q->room = rte_pktmbuf_data_room_size(pool) - RTE_PKTMBUF_HEADROOM;
 	q->data_at = sizeof(struct rte_mbuf) + rte_pktmbuf_priv_size(pool) + RTE_PKTMBUF_HEADROOM;
 	q->count = count;
+	q->longest = MEMIF_MAX_FRAME;
 }
 
 void memif_queue_watch(struct memif_queue *q)

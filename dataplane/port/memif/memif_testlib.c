@@ -20,6 +20,13 @@ struct rte_mempool *test_pool;
 static char directory[64];
 
 // Stands in for port.c.
+unsigned test_too_long;
+
+void port_refused_too_long(const struct port *port)
+{
+	test_too_long++;
+}
+
 void port_link_changed(struct port *port, bool link_up, bool peer_connected)
 {
 	port->peer_connects += peer_connected && !port->peer_connected;
@@ -90,6 +97,7 @@ struct port *test_open(const struct port_config *cfg)
 	port->n_queues = cfg->queues;
 	port->numa = SOCKET_ID_ANY;
 	port->id = 7;
+	port->longest = MEMIF_MAX_FRAME;
 	for (i = 0; i < PORT_MAX_QUEUES; i++) {
 		port->queues[i].port = port;
 		port->queues[i].index = i;
