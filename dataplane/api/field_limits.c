@@ -408,15 +408,21 @@ static const struct field_limits memif_device_fields[] = {
 	{.field = 3, .notation = NOTATION_SECRET},
 	{.field = 4, .flags = LIMIT_POWER_OF_TWO, .min = 32ull, .max = 16384ull},
 	{.field = 5, .min = 128ull, .max = 32768ull, .multiple_of = 64ull},
+	{.field = 6, .notation = NOTATION_NAME},
+	{.field = 7, .notation = NOTATION_NAME},
+	{.field = 8, .notation = NOTATION_MODE},
 };
 static const struct message_limits memif_device_limits = {
-	.type = &corelane__v1__memif_device__descriptor, .fields = memif_device_fields, .n_fields = 5};
+	.type = &corelane__v1__memif_device__descriptor, .fields = memif_device_fields, .n_fields = 8};
 
 static const struct field_limits vhost_device_fields[] = {
 	{.field = 0, .flags = LIMIT_REQUIRED, .notation = NOTATION_PATH},
+	{.field = 2, .notation = NOTATION_NAME},
+	{.field = 3, .notation = NOTATION_NAME},
+	{.field = 4, .notation = NOTATION_MODE},
 };
 static const struct message_limits vhost_device_limits = {
-	.type = &corelane__v1__vhost_device__descriptor, .fields = vhost_device_fields, .n_fields = 1};
+	.type = &corelane__v1__vhost_device__descriptor, .fields = vhost_device_fields, .n_fields = 4};
 
 static const struct field_limits port_fields[] = {
 	{.field = 0, .flags = LIMIT_KEY | LIMIT_REQUIRED, .notation = NOTATION_NAME},

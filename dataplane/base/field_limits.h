@@ -23,8 +23,9 @@ enum notation {
 	NOTATION_PROTOCOL = 16,
 	NOTATION_PORT_RANGE = 17,
 	NOTATION_ICMP_RANGE = 18,
+	NOTATION_MODE = 19,
 };
-#define NOTATIONS 19
+#define NOTATIONS 20
 #define NOTATION_NAME_VALID "1 to 31 of A-Z a-z 0-9 . _ -"
 #define NOTATION_NAME_LONGEST 31
 #define NOTATION_INTERFACE_VALID "1 to 15 bytes without space, '/', ':' or '%'"
@@ -47,6 +48,8 @@ enum notation {
 #define NOTATION_PROTOCOL_VALID "any, tcp, udp, sctp, icmp, icmpv6 or a number from 0 to 255"
 #define NOTATION_PORT_RANGE_VALID "a port from 0 to 65535, or a range such as \"8000-8999\""
 #define NOTATION_ICMP_RANGE_VALID "a number from 0 to 255, or a range such as \"0-3\""
+#define NOTATION_MODE_VALID "permissions as octal digits, such as \"0660\""
+#define NOTATION_MODE_LONGEST 4
 
 // Bridge
 #define LIMIT_BRIDGE_ID_MIN 1

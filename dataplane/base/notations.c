@@ -27,4 +27,6 @@ const struct notation_text notation_texts[NOTATIONS] = {
 	[NOTATION_PROTOCOL] = {.valid = NOTATION_PROTOCOL_VALID},
 	[NOTATION_PORT_RANGE] = {.valid = NOTATION_PORT_RANGE_VALID},
 	[NOTATION_ICMP_RANGE] = {.valid = NOTATION_ICMP_RANGE_VALID},
+	[NOTATION_MODE] = {.valid = NOTATION_MODE_VALID, .first = "", .longest = 4,
+		.characters = {0xff000000000000, 0x0, 0x0, 0x0}},
 };

@@ -30,6 +30,21 @@ static int port_decode_copy(const char *field, char *dst, size_t size, const cha
 	return error_set(err, EINVAL, field, src, valid, "is too long");
 }
 
+static int port_decode_access(const char *owner, const char *group, const char *mode, struct port_config *c,
+			      struct error *err)
+{
+	int ret = port_decode_copy("port.socket_owner", c->socket_owner, sizeof(c->socket_owner), owner, err);
+
+	if (ret == 0)
+		ret = port_decode_copy("port.socket_group", c->socket_group, sizeof(c->socket_group), group, err);
+	if (ret == 0)
+		ret = port_decode_copy("port.socket_mode", c->socket_mode, sizeof(c->socket_mode), mode, err);
+	if (ret < 0 || !c->client || !(*owner || *group || *mode))
+		return ret;
+	return error_set(err, EINVAL, "port.socket_mode", mode, "a server",
+			 "a client connects to a socket of its peer, which sets owner, group and mode");
+}
+
 static int port_decode_device(const PbPort *in, struct port_config *c, struct error *err)
 {
 	int ret;
@@ -54,13 +69,20 @@ static int port_decode_device(const PbPort *in, struct port_config *c, struct er
 		c->ring_size = in->memif->ring_size;
 		c->buffer_size = in->memif->buffer_size;
 		ret = port_decode_copy("port.memif.secret", c->secret, sizeof(c->secret), in->memif->secret, err);
+		if (ret == 0)
+			ret = port_decode_access(in->memif->socket_owner, in->memif->socket_group,
+						 in->memif->socket_mode, c, err);
 		return ret < 0 ? ret
 			       : port_decode_copy("port.memif.socket", c->socket, sizeof(c->socket), in->memif->socket,
 						  err);
 	case CORELANE__V1__PORT__DEVICE_VHOST:
 		c->kind = "vhost";
 		c->client = in->vhost->client;
-		return port_decode_copy("port.vhost.socket", c->socket, sizeof(c->socket), in->vhost->socket, err);
+		ret = port_decode_access(in->vhost->socket_owner, in->vhost->socket_group, in->vhost->socket_mode, c,
+					 err);
+		return ret < 0 ? ret
+			       : port_decode_copy("port.vhost.socket", c->socket, sizeof(c->socket), in->vhost->socket,
+						  err);
 	default:
 		return -EINVAL; // api/port.proto has no other
 	}

@@ -71,12 +71,18 @@ static void port_encode_device(struct api_call *call, const struct port_config *
 		out->memif->secret = api_strdup(call, api_client(call)->role < ROLE_ADMINISTER ? "" : c->secret);
 		out->memif->ring_size = c->ring_size;
 		out->memif->buffer_size = c->buffer_size;
+		out->memif->socket_owner = api_strdup(call, c->socket_owner);
+		out->memif->socket_group = api_strdup(call, c->socket_group);
+		out->memif->socket_mode = api_strdup(call, c->socket_mode);
 	} else {
 		out->device_case = CORELANE__V1__PORT__DEVICE_VHOST;
 		out->vhost = api_alloc(call, sizeof(*out->vhost));
 		corelane__v1__vhost_device__init(out->vhost);
 		out->vhost->socket = api_strdup(call, c->socket);
 		out->vhost->client = c->client;
+		out->vhost->socket_owner = api_strdup(call, c->socket_owner);
+		out->vhost->socket_group = api_strdup(call, c->socket_group);
+		out->vhost->socket_mode = api_strdup(call, c->socket_mode);
 	}
 }
 

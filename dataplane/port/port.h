@@ -82,7 +82,8 @@ struct port_config {
 	char ifname[16], netns[108]; // tap
 	char socket[108];            // memif, vhost
 	uint32_t memif_id, ring_size, buffer_size;
-	bool client; // memif, vhost
+	bool client;                                                           // memif, vhost
+	char socket_owner[PORT_NAME], socket_group[PORT_NAME], socket_mode[8]; // servers; empty: default
 	char secret[24];
 	uint8_t settings[PORT_SETTINGS_SIZE] __rte_aligned(8); // see PORT_SETTINGS()
 };

@@ -16,9 +16,11 @@
 #include <rte_vhost.h>
 
 #include "base/log.h"
+#include "base/socket_access.h"
 #include "base/wake_fd.h"
 
 #define VHOST_RETRY_MS 100
+#define VHOST_GROUP "kvm" // QEMU's on Debian, Red Hat and their kin
 
 // The router moves whole packets. Guests must not leave checksums or segmentation to it, or expect merged segments.
 #define VHOST_NO_FEATURES                                                                                    \
@@ -195,23 +197,41 @@ static void vhost_free(struct vhost *v)
 	rte_free(v);
 }
 
-static int listen_or_connect(struct vhost *v, struct error *err)
+// The library binds the socket and listens at once. Nobody may connect before its owner, group and mode are set.
+static int vhost_serve(struct vhost *v, const struct socket_access *access, struct error *err)
 {
+	mode_t before = socket_access_lock();
+	int ret = vhost_start(v);
+
+	socket_access_unlock(before);
+	if (ret < 0)
+		return error_set(err, -ret, "vhost.socket", v->path, "up to 500 vhost-user ports",
+				 "librte_vhost refuses to listen");
+	ret = socket_access_set(v->path, access);
+	return ret == 0 ? 0
+			: error_set(err, -ret, "vhost.socket", v->path, "an owner and a group that the daemon may set",
+				    "its owner, group and mode cannot be set: %s", strerror(-ret));
+}
+
+static int listen_or_connect(struct vhost *v, const struct port_config *cfg, struct error *err)
+{
+	struct socket_access access;
 	int ret;
 
 	if (v->client) { // the peer may come later
 		vhost_reconnect(v);
 		return 0;
 	}
-	ret = check_path(v->path, err);
+	ret = socket_access_parse(cfg->socket_owner, cfg->socket_group, cfg->socket_mode, VHOST_GROUP, "port.vhost",
+				  &access, err);
+	if (ret == 0)
+		ret = check_path(v->path, err);
 	if (ret < 0)
 		return ret;
-	ret = vhost_start(v);
-	if (ret == 0)
-		return 0;
-	vhost_stop(v);
-	return error_set(err, -ret, "vhost.socket", v->path, "up to 500 vhost-user ports",
-			 "librte_vhost refuses to listen");
+	ret = vhost_serve(v, &access, err);
+	if (ret < 0)
+		vhost_stop(v);
+	return ret;
 }
 
 static int vhost_open(struct port *port, const struct port_config *cfg, struct error *err)
@@ -236,7 +256,7 @@ static int vhost_open(struct port *port, const struct port_config *cfg, struct e
 		return error_set(err, EEXIST, "vhost.socket", cfg->socket, "a path of its own",
 				 "belongs to another port");
 	}
-	ret = listen_or_connect(v, err);
+	ret = listen_or_connect(v, cfg, err);
 	if (ret < 0) {
 		vhost_unlink(v);
 		vhost_free(v);

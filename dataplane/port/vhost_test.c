@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // vhost-user ports against DPDK's virtio-user device in another process.
 #include <errno.h>
+#include <grp.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <spawn.h>
@@ -192,6 +193,36 @@ static void refused(void **state)
 	assert_string_equal(err.field, "vhost.socket");
 }
 
+static void assert_access(const char *path, uid_t uid, gid_t gid, mode_t mode)
+{
+	struct stat st;
+
+	assert_int_equal(stat(path, &st), 0);
+	assert_int_equal(st.st_uid, uid);
+	assert_int_equal(st.st_gid, gid);
+	assert_int_equal(st.st_mode & 07777, mode);
+}
+
+static void socket_of_a_server(void **state)
+{
+	struct port_config cfg = config("access", false, 1);
+	const struct group *kvm = getgrnam("kvm");
+	struct error err;
+	struct port *p = fixture_must_open(&cfg);
+
+	assert_access(cfg.socket, 0, kvm ? kvm->gr_gid : 0, 0660);
+	fixture_close(p);
+	snprintf(cfg.socket_owner, sizeof(cfg.socket_owner), "1234");
+	snprintf(cfg.socket_group, sizeof(cfg.socket_group), "root");
+	snprintf(cfg.socket_mode, sizeof(cfg.socket_mode), "0606");
+	p = fixture_must_open(&cfg);
+	assert_access(cfg.socket, 1234, 0, 0606);
+	fixture_close(p);
+	snprintf(cfg.socket_owner, sizeof(cfg.socket_owner), "no-such-user");
+	assert_null(fixture_open(&cfg, &err));
+	assert_string_equal(err.field, "port.vhost.socket_owner");
+}
+
 static int stop(void **state)
 {
 	rmdir(dir);
@@ -201,7 +232,7 @@ static int stop(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(dpdk_guest), cmocka_unit_test(dpdk_guest_server),
-					   cmocka_unit_test(refused)};
+					   cmocka_unit_test(refused), cmocka_unit_test(socket_of_a_server)};
 
 	if (argc == 5)
 		_exit(guest_main(argv)); // without exit handlers: leaks of drivers there are not under test

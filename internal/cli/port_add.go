@@ -16,15 +16,17 @@ import (
 // device holds the flags of "port add" that describe the device; deviceFlags lists those of each kind.
 type device struct {
 	ifname, netns, socket, secret string
+	owner, group, mode            string // of the socket
 	id, ringSize, bufferSize      uint32
 	client                        bool
 }
 
 var deviceFlags = map[string][]string{
-	"dpdk":  nil,
-	"tap":   {"ifname", "netns"},
-	"memif": {"socket", "id", "client", "secret", "ring-size", "buffer-size"},
-	"vhost": {"socket", "client"},
+	"dpdk": nil,
+	"tap":  {"ifname", "netns"},
+	"memif": {"socket", "id", "client", "secret", "ring-size", "buffer-size", "socket-owner", "socket-group",
+		"socket-mode"},
+	"vhost": {"socket", "client", "socket-owner", "socket-group", "socket-mode"},
 }
 
 const deviceKinds = "dpdk DEVARGS, tap, memif, vhost"
@@ -71,6 +73,13 @@ Here --socket is the device's; the daemon's goes before the noun: corelane --soc
 	f.BoolVar(&dev.client, "client", false, "memif, vhost: connect to the socket instead of serving it")
 	f.StringVar(&dev.secret, "secret", "",
 		protoflag.Help("memif: shared secret", protoflag.Field(&apiv1.MemifDevice{}, "secret")))
+	f.StringVar(&dev.owner, "socket-owner", "", protoflag.Help("memif, vhost server: owner of the socket, a name or an "+
+		"id (default: the daemon's)", protoflag.Field(&apiv1.VhostDevice{}, "socket_owner")))
+	f.StringVar(&dev.group, "socket-group", "", protoflag.Help("memif, vhost server: group of the socket, a name or an "+
+		"id (default: the daemon's; vhost: kvm if the host has it)",
+		protoflag.Field(&apiv1.VhostDevice{}, "socket_group")))
+	f.StringVar(&dev.mode, "socket-mode", "", protoflag.Help("memif, vhost server: permissions of the socket "+
+		"(default: 0660)", protoflag.Field(&apiv1.VhostDevice{}, "socket_mode")))
 	f.Uint32Var(&dev.ringSize, "ring-size", 0,
 		protoflag.Help("memif: size of a ring", protoflag.Field(&apiv1.MemifDevice{}, "ring_size")))
 	f.Uint32Var(&dev.bufferSize, "buffer-size", 0, protoflag.Help("memif client: size of a buffer",
@@ -111,13 +120,14 @@ func (d *device) fill(cmd *cobra.Command, port *apiv1.Port, args []string) error
 		port.Device = &apiv1.Port_Tap{Tap: &apiv1.TapDevice{Ifname: d.ifname, Netns: d.netns}}
 	case "memif":
 		m := &apiv1.MemifDevice{Socket: d.socket, Id: d.id, Secret: d.secret, RingSize: d.ringSize,
-			BufferSize: d.bufferSize}
+			BufferSize: d.bufferSize, SocketOwner: d.owner, SocketGroup: d.group, SocketMode: d.mode}
 		if d.client {
 			m.Role = apiv1.MemifRole_MEMIF_ROLE_CLIENT
 		}
 		port.Device = &apiv1.Port_Memif{Memif: m}
 	case "vhost":
-		port.Device = &apiv1.Port_Vhost{Vhost: &apiv1.VhostDevice{Socket: d.socket, Client: d.client}}
+		port.Device = &apiv1.Port_Vhost{Vhost: &apiv1.VhostDevice{Socket: d.socket, Client: d.client,
+			SocketOwner: d.owner, SocketGroup: d.group, SocketMode: d.mode}}
 	}
 	return nil
 }

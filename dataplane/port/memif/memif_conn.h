@@ -13,6 +13,7 @@
 #include <sys/queue.h>
 
 #include "base/error.h"
+#include "base/socket_access.h"
 #include "port/memif/memif_ring.h"
 
 #define MEMIF_SOCKET_SIZE 108
@@ -32,6 +33,7 @@ struct memif_if {
 	char socket[MEMIF_SOCKET_SIZE];
 	char name[MEMIF_NAME_SIZE];
 	char secret[MEMIF_SECRET_SIZE]; // empty: any peer
+	struct socket_access access;    // server; mode 0: as the process creates it
 	uint32_t id;
 	bool client;
 	uint16_t queues;      // rings in each direction; server: at most

@@ -113,6 +113,9 @@ static int fill_if(struct memif_port *mp, const struct port_config *cfg, struct 
 	struct memif_if *mif = &mp->mif;
 	int ret = memif_port_check_memory(cfg, ring, buffer, err);
 
+	if (ret == 0)
+		ret = socket_access_parse(cfg->socket_owner, cfg->socket_group, cfg->socket_mode, NULL, "port.memif",
+					  &mif->access, err);
 	if (ret < 0)
 		return ret;
 	mif->base = loop_base();

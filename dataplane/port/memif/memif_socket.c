@@ -24,6 +24,7 @@ struct memif_listener {
 	ino_t ino;
 	struct event *event;
 	struct event_base *base;
+	struct socket_access access;
 };
 
 static LIST_HEAD(, memif_listener) listeners = LIST_HEAD_INITIALIZER(listeners);
@@ -120,11 +121,12 @@ static int listener_bind(struct memif_listener *l)
 			return -EADDRINUSE;
 		ret = bind(l->fd, (struct sockaddr *)&addr, sizeof(addr));
 	}
-	if (ret < 0 || listen(l->fd, 64) < 0 || stat(l->path, &st) < 0)
+	if (ret < 0 || stat(l->path, &st) < 0)
 		return -errno;
 	l->dev = st.st_dev;
 	l->ino = st.st_ino;
-	return 0;
+	ret = l->access.mode ? socket_access_set(l->path, &l->access) : 0; // nobody can connect before listen()
+	return ret < 0 || listen(l->fd, 64) == 0 ? ret : -errno;
 }
 
 static void listener_free(struct memif_listener *l)
@@ -143,19 +145,20 @@ static void listener_free(struct memif_listener *l)
 	free(l);
 }
 
-static int listener_new(struct event_base *base, const char *path, struct memif_listener **out)
+static int listener_new(const struct memif_if *mif, struct memif_listener **out)
 {
 	struct memif_listener *l = calloc(1, sizeof(*l));
 	int ret;
 
 	if (l == NULL)
 		return -ENOMEM;
-	l->base = base;
-	snprintf(l->path, sizeof(l->path), "%s", path);
+	l->base = mif->base;
+	l->access = mif->access;
+	snprintf(l->path, sizeof(l->path), "%s", mif->socket);
 	l->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	ret = l->fd < 0 ? -errno : listener_bind(l);
 	if (ret == 0) {
-		l->event = event_new(base, l->fd, EV_READ | EV_PERSIST, memif_socket_on_accept, l);
+		l->event = event_new(l->base, l->fd, EV_READ | EV_PERSIST, memif_socket_on_accept, l);
 		ret = l->event == NULL || event_add(l->event, NULL) < 0 ? -ENOMEM : 0;
 	}
 	if (ret < 0) {
@@ -177,7 +180,7 @@ int memif_listener_join(struct memif_if *mif, struct error *err)
 		if (l->base == mif->base && strcmp(l->path, mif->socket) == 0)
 			break;
 	if (l == NULL)
-		ret = listener_new(mif->base, mif->socket, &l);
+		ret = listener_new(mif, &l);
 	if (ret == -EADDRINUSE)
 		return error_set(err, EADDRINUSE, "port.memif.socket", mif->socket, NULL,
 				 "another process serves this socket");
@@ -185,6 +188,10 @@ int memif_listener_join(struct memif_if *mif, struct error *err)
 		return error_set(err, -ret, "port.memif.socket", mif->socket,
 				 "a path of up to 107 characters in a directory that exists", "cannot listen: %s",
 				 strerror(-ret));
+	if (memcmp(&l->access, &mif->access, sizeof(l->access)) != 0)
+		return error_set(err, EEXIST, "port.memif.socket", mif->socket,
+				 "the same socket_owner, socket_group and socket_mode",
+				 "another port shares the socket");
 	if (memif_listener_find(l, mif->id) != NULL) {
 		snprintf(id, sizeof(id), "%u", mif->id);
 		return error_set(err, EEXIST, "port.memif.id", id, NULL, "another port has this id on %s", mif->socket);

@@ -54,6 +54,7 @@ const (
 	Notation_NOTATION_PROTOCOL          Notation = 16
 	Notation_NOTATION_PORT_RANGE        Notation = 17
 	Notation_NOTATION_ICMP_RANGE        Notation = 18
+	Notation_NOTATION_MODE              Notation = 19
 )
 
 // Enum value maps for Notation.
@@ -78,6 +79,7 @@ var (
 		16: "NOTATION_PROTOCOL",
 		17: "NOTATION_PORT_RANGE",
 		18: "NOTATION_ICMP_RANGE",
+		19: "NOTATION_MODE",
 	}
 	Notation_value = map[string]int32{
 		"NOTATION_ANY":               0,
@@ -99,6 +101,7 @@ var (
 		"NOTATION_PROTOCOL":          16,
 		"NOTATION_PORT_RANGE":        17,
 		"NOTATION_ICMP_RANGE":        18,
+		"NOTATION_MODE":              19,
 	}
 )
 
@@ -615,7 +618,7 @@ const file_options_proto_rawDesc = "" +
 	"\x06number\x18\x06 \x01(\bR\x06number\"J\n" +
 	"\rEncapsulation\x12\x16\n" +
 	"\x06fields\x18\x01 \x03(\tR\x06fields\x12!\n" +
-	"\fmirrors_only\x18\x02 \x01(\bR\vmirrorsOnly*\xe5\x0e\n" +
+	"\fmirrors_only\x18\x02 \x01(\bR\vmirrorsOnly*\xb4\x0f\n" +
 	"\bNotation\x12\x10\n" +
 	"\fNOTATION_ANY\x10\x00\x12E\n" +
 	"\rNOTATION_NAME\x10\x01\x1a2\xc2\xf3\x18.\n" +
@@ -654,7 +657,9 @@ const file_options_proto_rawDesc = "" +
 	"\x13NOTATION_PORT_RANGE\x10\x11\x1aR\xc2\xf3\x18N\n" +
 	"6a port from 0 to 65535, or a range such as \"8000-8999\"*\x12^[0-9]+(-[0-9]+)?$0\x01\x12e\n" +
 	"\x13NOTATION_ICMP_RANGE\x10\x12\x1aL\xc2\xf3\x18H\n" +
-	"0a number from 0 to 255, or a range such as \"0-3\"*\x12^[0-9]+(-[0-9]+)?$0\x01*K\n" +
+	"0a number from 0 to 255, or a range such as \"0-3\"*\x12^[0-9]+(-[0-9]+)?$0\x01\x12M\n" +
+	"\rNOTATION_MODE\x10\x13\x1a:\xc2\xf3\x186\n" +
+	"+permissions as octal digits, such as \"0660\"\x1a\x030-7 \x040\x01*K\n" +
 	"\x04Role\x12\r\n" +
 	"\tROLE_NONE\x10\x00\x12\r\n" +
 	"\tROLE_READ\x10\x01\x12\x10\n" +

@@ -382,6 +382,10 @@ type MemifDevice struct {
 	Role     MemifRole              `protobuf:"varint,3,opt,name=role,proto3,enum=corelane.v1.MemifRole" json:"role,omitempty"`
 	Secret   string                 `protobuf:"bytes,4,opt,name=secret,proto3" json:"secret,omitempty"`
 	RingSize uint32                 `protobuf:"varint,5,opt,name=ring_size,json=ringSize,proto3" json:"ring_size,omitempty"`
+	// server: who may connect, names or ids. Default of the owner: the daemon's; of the group: the daemon's
+	SocketOwner string `protobuf:"bytes,7,opt,name=socket_owner,json=socketOwner,proto3" json:"socket_owner,omitempty"`
+	SocketGroup string `protobuf:"bytes,8,opt,name=socket_group,json=socketGroup,proto3" json:"socket_group,omitempty"`
+	SocketMode  string `protobuf:"bytes,9,opt,name=socket_mode,json=socketMode,proto3" json:"socket_mode,omitempty"` // permissions of the socket; default: "0660"
 	// client only
 	BufferSize    uint32 `protobuf:"varint,6,opt,name=buffer_size,json=bufferSize,proto3" json:"buffer_size,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -453,6 +457,27 @@ func (x *MemifDevice) GetRingSize() uint32 {
 	return 0
 }
 
+func (x *MemifDevice) GetSocketOwner() string {
+	if x != nil {
+		return x.SocketOwner
+	}
+	return ""
+}
+
+func (x *MemifDevice) GetSocketGroup() string {
+	if x != nil {
+		return x.SocketGroup
+	}
+	return ""
+}
+
+func (x *MemifDevice) GetSocketMode() string {
+	if x != nil {
+		return x.SocketMode
+	}
+	return ""
+}
+
 func (x *MemifDevice) GetBufferSize() uint32 {
 	if x != nil {
 		return x.BufferSize
@@ -461,9 +486,13 @@ func (x *MemifDevice) GetBufferSize() uint32 {
 }
 
 type VhostDevice struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Socket        string                 `protobuf:"bytes,1,opt,name=socket,proto3" json:"socket,omitempty"`
-	Client        bool                   `protobuf:"varint,2,opt,name=client,proto3" json:"client,omitempty"` // connect to the socket that the hypervisor serves, and reconnect
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Socket string                 `protobuf:"bytes,1,opt,name=socket,proto3" json:"socket,omitempty"`
+	Client bool                   `protobuf:"varint,2,opt,name=client,proto3" json:"client,omitempty"` // connect to the socket that the hypervisor serves, and reconnect
+	// server: who may connect, names or ids. Default of the owner: the daemon's; of the group: kvm if the host has it, else the daemon's
+	SocketOwner   string `protobuf:"bytes,3,opt,name=socket_owner,json=socketOwner,proto3" json:"socket_owner,omitempty"`
+	SocketGroup   string `protobuf:"bytes,4,opt,name=socket_group,json=socketGroup,proto3" json:"socket_group,omitempty"`
+	SocketMode    string `protobuf:"bytes,5,opt,name=socket_mode,json=socketMode,proto3" json:"socket_mode,omitempty"` // permissions of the socket; default: "0660"
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -510,6 +539,27 @@ func (x *VhostDevice) GetClient() bool {
 		return x.Client
 	}
 	return false
+}
+
+func (x *VhostDevice) GetSocketOwner() string {
+	if x != nil {
+		return x.SocketOwner
+	}
+	return ""
+}
+
+func (x *VhostDevice) GetSocketGroup() string {
+	if x != nil {
+		return x.SocketGroup
+	}
+	return ""
+}
+
+func (x *VhostDevice) GetSocketMode() string {
+	if x != nil {
+		return x.SocketMode
+	}
+	return ""
 }
 
 type Port struct {
@@ -1487,18 +1537,26 @@ const file_port_proto_rawDesc = "" +
 	"\adevargs\x18\x01 \x01(\tB\v\xc2\xf3\x18\a\x10\xff\x01P\x05h\x01R\adevargs\"K\n" +
 	"\tTapDevice\x12\x1e\n" +
 	"\x06ifname\x18\x01 \x01(\tB\x06\xc2\xf3\x18\x02P\x02R\x06ifname\x12\x1e\n" +
-	"\x05netns\x18\x02 \x01(\tB\b\xc2\xf3\x18\x04\x10kP\x05R\x05netns\"\x82\x02\n" +
+	"\x05netns\x18\x02 \x01(\tB\b\xc2\xf3\x18\x04\x10kP\x05R\x05netns\"\x81\x03\n" +
 	"\vMemifDevice\x12 \n" +
 	"\x06socket\x18\x01 \x01(\tB\b\xc2\xf3\x18\x04P\x04h\x01R\x06socket\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\rR\x02id\x12*\n" +
 	"\x04role\x18\x03 \x01(\x0e2\x16.corelane.v1.MemifRoleR\x04role\x12\x1e\n" +
 	"\x06secret\x18\x04 \x01(\tB\x06\xc2\xf3\x18\x02P\x03R\x06secret\x12:\n" +
-	"\tring_size\x18\x05 \x01(\rB\x1d\xc2\xf3\x18\x19\b \x10\x80\x80\x01\x18\x01*\vdescriptors2\x02\x80\bR\bringSize\x129\n" +
+	"\tring_size\x18\x05 \x01(\rB\x1d\xc2\xf3\x18\x19\b \x10\x80\x80\x01\x18\x01*\vdescriptors2\x02\x80\bR\bringSize\x12)\n" +
+	"\fsocket_owner\x18\a \x01(\tB\x06\xc2\xf3\x18\x02P\x01R\vsocketOwner\x12)\n" +
+	"\fsocket_group\x18\b \x01(\tB\x06\xc2\xf3\x18\x02P\x01R\vsocketGroup\x12'\n" +
+	"\vsocket_mode\x18\t \x01(\tB\x06\xc2\xf3\x18\x02P\x13R\n" +
+	"socketMode\x129\n" +
 	"\vbuffer_size\x18\x06 \x01(\rB\x18\xc2\xf3\x18\x14\b\x80\x01\x10\x80\x80\x02 @*\x05bytes2\x02\x80\x10R\n" +
-	"bufferSize\"G\n" +
+	"bufferSize\"\xc6\x01\n" +
 	"\vVhostDevice\x12 \n" +
 	"\x06socket\x18\x01 \x01(\tB\b\xc2\xf3\x18\x04P\x04h\x01R\x06socket\x12\x16\n" +
-	"\x06client\x18\x02 \x01(\bR\x06client\"\xec\v\n" +
+	"\x06client\x18\x02 \x01(\bR\x06client\x12)\n" +
+	"\fsocket_owner\x18\x03 \x01(\tB\x06\xc2\xf3\x18\x02P\x01R\vsocketOwner\x12)\n" +
+	"\fsocket_group\x18\x04 \x01(\tB\x06\xc2\xf3\x18\x02P\x01R\vsocketGroup\x12'\n" +
+	"\vsocket_mode\x18\x05 \x01(\tB\x06\xc2\xf3\x18\x02P\x13R\n" +
+	"socketMode\"\xec\v\n" +
 	"\x04Port\x12\x1c\n" +
 	"\x04name\x18\x01 \x01(\tB\b\xc2\xf3\x18\x04P\x01`\x01R\x04name\x125\n" +
 	"\x04role\x18\x02 \x01(\x0e2\x15.corelane.v1.PortRoleB\n" +
