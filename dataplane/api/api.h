@@ -2,8 +2,9 @@
 // The API server: protobuf messages over ttrpc (containerd's protocol) on a Unix socket.
 //
 // A module registers its methods with API_METHODS. All handlers run on the master thread. Requests of a client are
-// answered in order of arrival, except for methods that work in shares. A stream is produced only as fast as its client reads: while API_BUFFER bytes wait
-// for a client, its streams pause, and it is disconnected after API_STALL seconds without reading.
+// answered in order of arrival, except for methods that work in shares. A stream is produced only as fast as its client
+// reads: while API_BUFFER bytes wait for a client, its streams pause, and it is disconnected after API_STALL seconds
+// without reading.
 #pragma once
 
 #include <stdbool.h>
@@ -68,10 +69,11 @@ void api_listen(struct api_listener *l);
 
 // Resumes the stream of this call. Master thread only; next() of the call must have returned -EAGAIN.
 void api_wake(struct api_call *call);
-// Returned by next() when its share of the master's time is used up: it is called again after others had their turn.
+// next() returns this to let others have their turn, and is called again.
 int api_again(struct api_call *call);
 
-// Listens on path (mode 0660, and the groups of role_set_group() in an access control list). Refuses when another process answers there; removes a stale socket.
+// Listens on path (mode 0660, and the groups of role_set_group() in an access control list). Refuses when another
+// process answers there; removes a stale socket.
 int api_server_start(struct event_base *base, const char *path, struct error *err);
 void api_server_stop(void);
 unsigned api_conn_count(void);

@@ -158,7 +158,7 @@ static int read_some(struct api_conn *c)
 	return ret;
 }
 
-// Allows input for the message that is being received and little more, and no wake-up before it is complete.
+// Buffers little more than the current message, and wakes up only when it is complete.
 static void set_watermark(struct api_conn *c)
 {
 	struct ttrpc_header h;

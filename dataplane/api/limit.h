@@ -24,13 +24,13 @@ const struct api_limit_info *api_limit_info(enum api_limit limit);
 void api_limit_count(enum api_limit limit);       // it was reached
 uint64_t api_limit_reached(enum api_limit limit); // how often
 
-// Those that tests lower.
+// Limits that tests may lower.
 struct api_limits {
 	unsigned connections;      // of all users
 	unsigned reserved;         // of these, only root can use
 	unsigned user_connections; // of one user
 	unsigned user_streams;     // of one user
-	unsigned stall_ms;         // without reading what waits
+	unsigned stall_ms;         // longest time in which a client reads nothing
 	unsigned message_ms;       // to send a whole message
 };
 extern struct api_limits api_limits;

@@ -9,11 +9,11 @@
 #include "api/api_private.h"
 #include "base/event.h"
 
-EVENT_KIND(
-	api_call, INFO,
-	"A user called a method of the API that changes something or shows packets: the text has the process, the "
-	"method, and the object. Of one user at most 64 calls are reported at once, and then one per second; the next "
-	"event has the number of the others.");
+EVENT_KIND(api_call, INFO,
+	   "A user called a method of the API that changes something or shows packets: the text has the process, the "
+	   "method, and the object. At most 64 calls of a user are reported in a burst, then one per second; the next "
+	   "event "
+	   "counts the rest.");
 EVENT_KIND(api_refused, WARNING,
 	   "A user called a method of the API without having the role for it. `corelane roles` lists what each method "
 	   "needs. The number of events is limited as for api_call.");
@@ -121,7 +121,7 @@ static bool user_may_report(struct api_user *u)
 	return ok;
 }
 
-// Text about the calls without an event since the last one, which it forgets.
+// Formats and resets the number of calls that were not reported.
 static const char *user_omitted(struct api_user *u, char buf[64])
 {
 	buf[0] = '\0';

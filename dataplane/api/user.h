@@ -23,7 +23,8 @@ struct api_user {
 	unsigned omitted; // calls without an event
 };
 
-// LIMITS: a user with this many connections may open one more, when there are `all` of all users.
+// Returns LIMITS if a user with `own` connections may open another while all users have `all`, else the limit that
+// forbids it.
 enum api_limit user_admit(uid_t uid, unsigned all, unsigned own);
 struct api_user *user_get(uid_t uid);  // each call adds a connection. NULL: no memory
 struct api_user *user_find(uid_t uid); // NULL: has no connection

@@ -27,7 +27,7 @@ struct setting {
 	const char *name; // of the field
 	enum setting_type type;
 	void *value;                                // bool, uintN_t or struct setting_list
-	const char *apart;                          // lists with the same word share no value; NULL: any
+	const char *exclusive;                      // lists with the same word here have no value in common; NULL: any
 	void (*changed)(const struct setting *own); // after the value was set; may be NULL
 	struct setting *next;
 };

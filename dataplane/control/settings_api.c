@@ -89,14 +89,14 @@ static int check_pair(const PbSetRequest *in, const struct setting *a, const str
 	return 0;
 }
 
-static int check_apart(const PbSetRequest *in, struct error *err)
+static int check_exclusive(const PbSetRequest *in, struct error *err)
 {
 	const struct setting *a, *b;
 	int ret = 0;
 
 	for (a = setting_next(NULL); a; a = setting_next(a))
 		for (b = setting_next(NULL); b != a && ret == 0; b = setting_next(b))
-			if (a->apart && b->apart && strcmp(a->apart, b->apart) == 0)
+			if (a->exclusive && b->exclusive && strcmp(a->exclusive, b->exclusive) == 0)
 				ret = check_pair(in, a, b, err);
 	return ret;
 }
@@ -115,7 +115,7 @@ static void settings_api_apply(const PbSettings *in, const struct setting *s)
 static int settings_api_set(struct api_call *call, const void *req, void *resp, struct error *err)
 {
 	const PbSetRequest *in = req;
-	int ret = check_apart(in, err);
+	int ret = check_exclusive(in, err);
 	size_t i;
 
 	for (i = 0; i < in->n_fields && ret == 0; i++)

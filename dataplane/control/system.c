@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// API of the process (api/system.proto): status. For settings see control/settings_api.c, for the handshake api/hello.c.
+// API of the process (api/system.proto): status. For settings see control/settings_api.c, for the handshake
+// api/hello.c.
 #include "control/system.h"
 
 #include <dirent.h>

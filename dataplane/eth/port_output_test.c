@@ -131,8 +131,7 @@ static unsigned held(uint16_t from, uint32_t id, const char *dst, unsigned n)
 	return sum;
 }
 
-// Of packets to a dead host at full rate, the control plane gets few, but also later ones, and it gets those to other
-// neighbours.
+// A flood to a dead host is punted at a low rate that never stops, and does not starve other hosts.
 static void dead_neighbor(void **state)
 {
 	unsigned n = 20000, first;

@@ -64,8 +64,8 @@ static bool source_check_own(const struct port_fwd *f, const struct ip_addr *a)
 	return a->family == 0 || f->n_guests == 0 || always_allowed(a); // bridged ports may have none
 }
 
-// A VLAN tag or an 802.3 length in front of the addresses: receivers take both off, a priority tag (VLAN 0) always. IP
-// and ARP whose headers do not lie in the first buffer cannot be checked either.
+// True if the addresses cannot be checked: receivers strip VLAN tags and 802.3 headers, which are not parsed here, and
+// the headers of IP and ARP may lie outside the first buffer.
 static bool unchecked(const struct rte_mbuf *m, const struct rte_ether_hdr *eth, const struct ip_addr *a)
 {
 	const struct rte_ipv6_hdr *ip6 = (const struct rte_ipv6_hdr *)(eth + 1);

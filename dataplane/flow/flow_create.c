@@ -125,7 +125,7 @@ static void count_hits(const struct flow_answer *a)
 	rules_hit(&a->ingress);
 }
 
-// The port by which the flow began is gone, or in another VRF; another port may have its addresses now.
+// True if the flow's ingress port was removed or moved to another VRF: another port may have its addresses now.
 static bool flow_create_orphaned(const struct flow *f)
 {
 	const struct port_fwd *p = rcu_read(port_fwds[f->port[0]]);
@@ -381,7 +381,7 @@ static flow_entry_t flow_create_find(struct work *w, const bool v6)
 	switch (w->p.kind) {
 	case FLOW_LATER_FRAGMENT:
 		return flow_fragment_find(w->worker, &w->p, (uint16_t)w->now);
-	case FLOW_ICMP_ERROR: // it travels against the packet that it quotes, to that packet's source
+	case FLOW_ICMP_ERROR: // it goes to the source of the packet that it quotes
 		if (flow_parse_inner(w->m, w->p.l4 + 8, w->p.key.zone, v6, &inner)) {
 			inner = flow_key_reverse(&inner);
 			e = flow_create_goes_to(&w->p.key, &inner, v6) ? flow_table_find(flow_table, &inner) : 0;

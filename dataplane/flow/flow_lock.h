@@ -7,7 +7,7 @@
 
 #include "flow/flow.h"
 
-#define FLOW_LOCK_US 50 // a decision takes about 1 us; who holds the lock for longer has been preempted
+#define FLOW_LOCK_US 50 // a decision takes about 1 us; a holder that needs longer was preempted
 
 static inline bool flow_lock_take(struct flow *f)
 {

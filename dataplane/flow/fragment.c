@@ -17,8 +17,8 @@ struct slot {
 
 static struct slot slots[WORKER_MAX][SETS][WAYS]; // each worker uses its own
 
-// What all fragments of a packet have in common. In IPv6 the protocol does not belong to it (RFC 8200, section 4.5): the
-// first fragment may have more extension headers behind its Fragment header, whose protocol the later ones do not show.
+// Key shared by all fragments of a packet. IPv6: without the protocol, because only the first fragment shows which
+// header follows (RFC 8200, section 4.5).
 static struct flow_key fragment_key(const struct flow_key *k)
 {
 	struct flow_key r = *k;
@@ -57,7 +57,7 @@ void flow_fragment_add(unsigned worker, const struct flow_packet *p, flow_entry_
 	*oldest = (struct slot){k, p->fragment_id, e, now, p->key.proto};
 }
 
-// The flow may have ended and its memory may hold another flow by now, which the key shows.
+// False if the flow has ended. Its memory may have been reused, so the keys are compared.
 static bool fragment_still(const struct slot *s)
 {
 	const struct flow_key *flow = flow_entry_key(s->entry);

@@ -63,8 +63,8 @@ static uint32_t quota_row(unsigned row, uint16_t port, size_t member)
 	return __atomic_load_n((uint32_t *)RTE_PTR_ADD(&counts[row][port], member), __ATOMIC_ACQUIRE);
 }
 
-// The rows change while they are read. What ended is read first, so that the difference is not below what is in use by
-// more than what is created meanwhile; it is never negative.
+// The rows change while they are read. Reads `returned` before `taken`: the sum may miss flows that are created
+// meanwhile and include flows that end meanwhile, but it is never negative.
 static uint32_t quota_sum(uint16_t port, size_t taken, size_t returned)
 {
 	unsigned i, rows = __atomic_load_n(&takers, __ATOMIC_RELAXED);

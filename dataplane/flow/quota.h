@@ -29,7 +29,7 @@ struct flow_quota_state {
 };
 
 #define FLOW_PRESSURE_PERCENT 85
-#define FLOW_WEIGH_PERCENT 80 // from here on the fair level is known; what fits below it leaves the rest to the others
+#define FLOW_WEIGH_PERCENT 80 // from this fill level on, the fair level is computed
 #define FLOW_DENIED_SHARE 64  // a port may have the capacity divided by this in denied flows, but at least:
 #define FLOW_DENIED_MIN 64
 

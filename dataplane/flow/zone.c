@@ -26,10 +26,9 @@ void flow_zone_changed(uint16_t zone)
 	waiting[n_waiting++] = zone;
 }
 
-// A generation may be used again once no flow has it any more. It takes 65,535 changes of one zone, each an API request
-// of its own or a millisecond of master's work. Meanwhile the owner of each flow has looked at it: about once a second
-// at one that rests or is stale (its decision then gets the current generation), and in one of 32 rounds at all of them
-// (flow_forget_generation()).
+// A generation may be used again once no flow has it any more. It repeats only after 65,535 changes of one zone, each
+// of them a request or a millisecond of the master's work. By then the owner of each flow has refreshed it: idle and
+// stale flows about once a second, all others in every 32nd round (flow_forget_generation()).
 void flow_changes_take_effect(void)
 {
 	unsigned i;
@@ -58,7 +57,8 @@ static void set_stateful(uint16_t vrf)
 	__atomic_store_n(&flow_zones[vrf].stateful, stateful_ports[vrf] > 0 || nat_used(vrf), __ATOMIC_RELEASE);
 }
 
-// flow_zones[].stateful of a VRF is set before its first such port is added, and cleared after the last one has been removed.
+// flow_zones[].stateful of a VRF is set before its first such port is added, and cleared after the last one has been
+// removed.
 static void count_port(const struct port_config *cfg, int by)
 {
 	if (!cfg->stateful || cfg->vrf == UINT16_MAX)

@@ -70,7 +70,7 @@ static void encap_receive_udp(struct encap *e)
 	e->setting = (struct setting){.name = e->ops->udp_setting,
 				      .type = SETTING_LIST,
 				      .value = &e->ports,
-				      .apart = "UDP ports",
+				      .exclusive = "UDP ports",
 				      .changed = encap_ports_changed};
 	setting_register(&e->setting);
 	encap_by_udp[e->ops->udp_port] = e->receive;

@@ -111,7 +111,7 @@ static void quote(void **state)
 	rte_pktmbuf_free(m);
 }
 
-// Of a jumbo frame in several buffers, the first buffer is quoted.
+// An error quotes the first buffer of a jumbo frame that lies in several.
 static void segments(void **state)
 {
 	struct packet p = v4;

@@ -88,8 +88,8 @@ static void run_polls(struct poll *polls, size_t n)
 	}
 }
 
-// The next tick is due a millisecond after this one has ended, whatever that took: the loop gets to other events between
-// two ticks.
+// The next tick is due a millisecond after this one has ended, whatever that took: the loop gets to other events
+// between two ticks.
 static void schedule_tick(struct event *tick)
 {
 	static const struct timeval interval = {.tv_usec = TICK_US};

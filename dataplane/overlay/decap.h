@@ -39,7 +39,7 @@ bool decap_udp_ok(const struct rte_mbuf *m, const struct rte_udp_hdr *udp); // v
 // Applies the target's flags. Returns false if the packet's outer source is not accepted (decap_source).
 bool decap_flags(struct rte_mbuf *m, uint32_t tunnel_id, uint32_t target);
 
-// The VRF of the guest port that a label or VNI stands for; VRF_FABRIC, where no guest is, for all other next hops.
+// The VRF of the guest port that a label or VNI stands for; otherwise VRF_FABRIC, which has no guests.
 static inline uint16_t nexthop_vrf(const struct nexthop *nh)
 {
 	const struct port_fwd *f = nh->kind == NH_PORT || nh->kind == NH_GLEAN ? rcu_read(port_fwds[nh->port]) : NULL;

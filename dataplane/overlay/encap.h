@@ -24,7 +24,8 @@ static inline uint8_t outer_tos(const struct nexthop *nh, uint8_t inner)
 	return nh->fixed_dscp ? (uint8_t)(nh->tos | (inner & 3)) : inner;
 }
 
-// Of what follows a frame's Ethernet header at p: the byte of an IP packet, also behind VLAN tags; 0 for anything else.
+// Returns the TOS or traffic class of the IP packet behind the Ethernet header that ends at p, VLAN tags skipped; 0 if
+// there is none.
 static inline uint8_t frame_tos(const uint8_t *p)
 {
 	unsigned tags;

@@ -210,7 +210,7 @@ static int fwd_publish(struct port *p, struct error *err)
 	return 0;
 }
 
-// Returns 0 when every packet from now on meets what guards `next`.
+// Calls guard() of all listeners and waits until all workers have seen it. -EAGAIN if one of them is late.
 static int port_guard(struct port *p, const struct port_config *next, struct error *err)
 {
 	struct port_listener *l;

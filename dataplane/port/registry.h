@@ -48,8 +48,8 @@ extern const struct drop_reason *const frame_too_long;
 //	added:   check, check_open, guard, (all workers have seen what guard says), forward, added, settle
 //	changed: check, check_open, guard, (seen), forward, changed, (seen), unguard, settle
 //	removed: check_del, unused, removed, (seen), closed
-// The port is not polled before settle() and after unused(), and routes lead to it from added() to removed(). So no
-// packet passes a port without what its guards have put in place.
+// The port is not polled before settle() and after unused(), and routes lead to it from added() to removed(). So
+// every packet of a port is subject to what guard() has installed.
 struct port_listener {
 	// Puts in place what packets must meet (rules, flows) once the port has the configuration `next`, beside what
 	// it needs now. Returns true if a worker may be in the midst of a packet that has missed it. unguard(): removes

@@ -274,8 +274,8 @@ static void destroy_device(int vid)
 		port_watch_kick(v->watch);
 	}
 	pthread_mutex_unlock(&vhost_lock);
-	// Also for a device that was not the latest: a worker may still be inside. The library unmaps the guest's memory
-	// when this returns, so the control messages of all guests wait for the slowest worker's walk here.
+	// Also for a device that was not the latest: a worker may still be inside. The library unmaps the guest's
+	// memory when this returns, so the control messages of all guests wait for the slowest worker's walk here.
 	rcu_synchronize();
 }
 

@@ -25,7 +25,7 @@ struct worker;
 enum port_mode {
 	PORT_RUN_TO_COMPLETION, // the worker that polled them
 	PORT_HYBRID,            // all forwarding workers, or those with a weight, by a hash
-	PORT_AUTO,              // as the first until the polling workers are busy, then as the second
+	PORT_AUTO,              // run to completion until the polling workers are busy, then hybrid
 	PORT_MODES
 };
 enum spread_full { SPREAD_FULL_DROP, SPREAD_FULL_LOCAL, SPREAD_FULL_WAIT, SPREAD_FULLS };

@@ -49,8 +49,8 @@ type Unavailable struct {
 func (e *Unavailable) Error() string {
 	switch {
 	case errors.Is(e.Err, fs.ErrPermission):
-		return fmt.Sprintf("no permission to talk to corelaned on %s: root and the members of its groups have it, usually "+
-			"%s, %s and %s", e.Socket, Groups[apiv1.Role_ROLE_READ], Groups[apiv1.Role_ROLE_OPERATE],
+		return fmt.Sprintf("no permission to talk to corelaned on %s: root and the members of its groups have it, "+
+			"usually %s, %s and %s", e.Socket, Groups[apiv1.Role_ROLE_READ], Groups[apiv1.Role_ROLE_OPERATE],
 			Groups[apiv1.Role_ROLE_ADMINISTER])
 	case errors.Is(e.Err, ttrpc.ErrClosed):
 		return fmt.Sprintf("corelaned on %s closed the connection: see its log", e.Socket)

@@ -160,7 +160,8 @@ func neighborRow(row *neighbor.Row, trial time.Duration) []string {
 		why = append(why, fmt.Sprintf("%s %s", d.Reason, mpps(d.Rate)))
 	}
 	return []string{row.Name, row.Port, mpps(row.Offered), fmt.Sprintf("%.2f", kept.Median),
-		fmt.Sprintf("(%.2f to %.2f)", kept.Low, kept.High), micro(without.Median), micro(with.Median), fmt.Sprintf("%d of %d", answered, asked),
+		fmt.Sprintf("(%.2f to %.2f)", kept.Low, kept.High), micro(without.Median), micro(with.Median),
+		fmt.Sprintf("%d of %d", answered, asked),
 		fmt.Sprintf("%.1f", row.CallMS()), fmt.Sprintf("%.1f", row.MasterMS()),
 		mpps(row.Of(func(p neighbor.Pair) float64 { return p.With.Attack }).Median),
 		mpps(row.Of(func(p neighbor.Pair) float64 { return p.With.Passed }).Median), strings.Join(why, ", ")}

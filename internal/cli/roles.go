@@ -30,7 +30,8 @@ func writeRoles(a *app, b *bufio.Writer) error {
 		return writeTable(a, b, roleColumns, api.Methods())
 	}
 	for _, m := range api.Methods() {
-		if err := json.NewEncoder(b).Encode(roleJSON{m.String(), protoflag.EnumText(m.Role), api.Groups[m.Role]}); err != nil {
+		role := roleJSON{m.String(), protoflag.EnumText(m.Role), api.Groups[m.Role]}
+		if err := json.NewEncoder(b).Encode(role); err != nil {
 			return err
 		}
 	}
@@ -49,7 +50,7 @@ have it, unless the daemon was started with other groups (--read-group, --operat
   operate     also capture and trace packets, end flows, move load between workers
   administer  also change the configuration, and see secrets
 
-A role includes those above it. Root, and the user that the daemon runs as, administer. A user whose groups change
-connects anew (log in again). A group that is created later is known after a restart of the daemon.`
+A role includes those above it. Root, and the user that the daemon runs as, administer. After a change of groups,
+log in again. Restart the daemon after you create a group.`
 	return cmd
 }

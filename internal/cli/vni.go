@@ -31,7 +31,8 @@ func newVniCmd(a *app) *cobra.Command {
 				n, err := protoflag.ParseField("vni", arg, &apiv1.Vni{}, "vni")
 				return where(allVnis(a), func(v *apiv1.Vni) bool { return v.Vni == n }), err
 			}),
-		newTargetAdd(a, "vni", "Add a VNI", "  corelane vni add 5001 bridge lan\n  corelane vni add 5002 vrf red --sources hosts",
+		newTargetAdd(a, "vni", "Add a VNI",
+			"  corelane vni add 5001 bridge lan\n  corelane vni add 5002 vrf red --sources hosts",
 			added, req, func(ctx context.Context) error {
 				return a.done(call(ctx, a, apiv1.NewVnisClient, apiv1.VnisClient.Add, req))
 			}),

@@ -326,7 +326,7 @@ func TestRemedyOfAPlannedThread(t *testing.T) {
 	}
 }
 
-// Of two causes, the one that costs more comes first.
+// The cause that costs more comes first.
 func TestCausesAreRankedByCost(t *testing.T) {
 	irq := func(ns int64) func(*Evidence) {
 		return func(e *Evidence) {

@@ -26,8 +26,8 @@ func expected(t *testing.T) map[string]struct {
 		m *topology.Machine
 		w Request
 	}{
-		// The choice of contrail-specs for the 2x10-core host: workers 1-4 with siblings, guests 6-9,11-19,25-29,31-39, host
-		// 0,10,20,30.
+		// The choice of contrail-specs for the 2x10-core host: workers 1-4 with siblings, guests
+		// 6-9,11-19,25-29,31-39, host 0,10,20,30.
 		"xeon-expert": {named("xeon-4210"), Request{Forwarding: 8, ShareCores: true, Service: 1, Guests: 27, Boot: true,
 			NICs: []string{"0000:3b:00.0"}}},
 		// The same with whole cores: CPU 25, the sibling of the service CPU 5, gets the control threads and not a

@@ -20,7 +20,7 @@ func closedWithin(c net.Conn, d time.Duration) bool {
 	return err == nil // io.EOF
 }
 
-// Of one user 128 connections are accepted, and the next one is refused at once.
+// A user may open 128 connections; the 129th is refused.
 func TestConnectionsOfOneUser(t *testing.T) {
 	s := start(t)
 	var all []net.Conn

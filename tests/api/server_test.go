@@ -36,7 +36,8 @@ func start(t *testing.T, args ...string) *server {
 		program = "../../build/tests/api/api_test_server"
 	}
 	if _, err := os.Stat(program); err != nil {
-		t.Fatalf("the test server is not built (ninja -C build test-programs, or set CORELANE_API_TEST_SERVER): %v", err)
+		t.Fatalf("the test server is not built (ninja -C build test-programs, or set CORELANE_API_TEST_SERVER): %v",
+			err)
 	}
 	dir, err := os.MkdirTemp("/tmp", "corelane-ttrpc-") // t.TempDir() may be too long for a socket's path
 	if err != nil {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rules as messages. An accepted rule is encoded the same way again, its text is complete, and its compiled form decides
-// like the rule itself about a key at the edge of its ranges. A first byte 0xff is followed by a request, anything else
-// begins a list of words.
+// Rules as messages. An accepted rule is encoded the same way again, its text is complete, and its compiled form
+// decides like the rule itself about a key at the edge of its ranges. A first byte 0xff is followed by a request,
+// anything else begins a list of words.
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

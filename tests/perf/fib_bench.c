@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Routes per second, memory and cycles per lookup of the FIB and RIB, next to rte_fib (dir24_8, trie) and rte_lpm. Run it pinned: taskset -c 1 build/tests/perf/fib_bench [--compare] [--memory] [NAME...], each NAME the start of
-// a set's name. Cycles are those of the time-stamp counter, changes per second count the thread's own CPU time.
+// Routes per second, memory and cycles per lookup of the FIB and RIB, next to rte_fib (dir24_8, trie) and rte_lpm. Run
+// it pinned: taskset -c 1 build/tests/perf/fib_bench [--compare] [--memory] [NAME...], each NAME the start of a set's
+// name. Cycles are those of the time-stamp counter, changes per second count the thread's own CPU time.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

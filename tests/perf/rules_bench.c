@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cycles of rules_classify() by the number of rules in the port's list, searched rule by rule and compiled, and the time
-// of compiling. Keys are drawn from all rules; half of them have a port that the rule does not match.
-// Run it pinned: taskset -c 1 build/tests/perf/rules_bench. The fastest tenth counts, so that a busy machine disturbs
-// little.
+// Cycles of rules_classify() by the number of rules in the port's list, searched rule by rule and compiled, and the
+// time of compiling. Keys are drawn from all rules; half of them have a port that the rule does not match. Run it
+// pinned: taskset -c 1 build/tests/perf/rules_bench. The fastest tenth counts, so that a busy machine disturbs little.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

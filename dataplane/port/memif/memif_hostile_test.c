@@ -241,7 +241,8 @@ static void long_chains(void **state)
 	}
 }
 
-// Frames that the port's MTU does not allow are counted and not copied, and no more of them in one poll than it asks for.
+// Frames that the port's MTU does not allow are counted and not copied, and no more of them in one poll than it asks
+// for.
 static void long_frames(void **state)
 {
 	static const uint32_t lengths[] = {64, 1519, 1518, 9000};

@@ -32,7 +32,7 @@ const (
 	flowTable = 1 << 18
 	leastFree = 256 // MB of hugepages that the router needs
 	mostUsed  = 1024
-	// of the wire when the attacker has a tap: the generator does not read it while the kernel takes its frames
+	// ring of the wire's port beside a tap, which keeps the generator in the kernel
 	slowRing = 16384
 )
 

@@ -103,10 +103,12 @@ func TestOptions(t *testing.T) {
 		"--port: none of the attacks fits tap; valid: see --list": func(o *Options) {
 			o.Attacks, o.Ports = []string{"frames-64k"}, []string{"tap"}
 		},
-		"--reps: 0 is out of range; valid: 1 to 100":                  func(o *Options) { o.Repetitions = 0 },
-		"--rate: -1 is out of range; valid: 0 to 100000000":           func(o *Options) { o.Rate = -1 },
-		"--flow-limit: -1 is out of range; valid: 0 to 16777216":      func(o *Options) { o.FlowLimit = -1 },
-		"--trial-seconds: 0.05 is out of range; valid: 0.1 to 0.9":    func(o *Options) { o.Trial = 50 * time.Millisecond },
+		"--reps: 0 is out of range; valid: 1 to 100":             func(o *Options) { o.Repetitions = 0 },
+		"--rate: -1 is out of range; valid: 0 to 100000000":      func(o *Options) { o.Rate = -1 },
+		"--flow-limit: -1 is out of range; valid: 0 to 16777216": func(o *Options) { o.FlowLimit = -1 },
+		"--trial-seconds: 0.05 is out of range; valid: 0.1 to 0.9": func(o *Options) {
+			o.Trial = 50 * time.Millisecond
+		},
 		"--cpu: 0 is both; valid: another CPU than the generator's":   func(o *Options) { o.WorkerCPU = 0 },
 		"--flow-rate: -1 is out of range; valid: 0 to 1.07374182e+09": func(o *Options) { o.FlowRate = -1 },
 	} {
@@ -146,7 +148,9 @@ func TestCheck(t *testing.T) {
 		"keeps 0.89 of its rate; at least 0.90": func(r *Row) {
 			r.Pairs[0].With.Delivered, r.Pairs[1].With.Delivered = 0.89, 0.89
 		},
-		"p99 is 82 us; at most 81":                    func(r *Row) { r.Pairs[0].With.P99, r.Pairs[1].With.P99 = 82, 82 },
+		"p99 is 82 us; at most 81": func(r *Row) {
+			r.Pairs[0].With.P99, r.Pairs[1].With.P99 = 82, 82
+		},
 		"50 of 51 ARP requests are answered":          func(r *Row) { r.Pairs[2].With.Answered = 16 },
 		"a call of the API takes 101 ms; at most 100": func(r *Row) { r.Pairs[1].With.CallMS = 101 },
 		"the master is away for 101 ms; at most 100":  func(r *Row) { r.Pairs[1].With.MasterMS = 101 },

@@ -51,7 +51,9 @@ func bridgeOf250(ctx context.Context, c *api.Client) error {
 func (a *attacker) unresolved() error {
 	copy(a.ip()[destinationAt:], []byte{198, 19, 0, 1})
 	a.waiting = heldPackets * absentGuests
-	a.stream.Flows = &apiv1.GeneratorFlows{Count: 50 * absentGuests, SourcePorts: 50, DestinationAddresses: absentGuests}
+	a.stream.Flows = &apiv1.GeneratorFlows{
+		Count: 50 * absentGuests, SourcePorts: 50, DestinationAddresses: absentGuests,
+	}
 	a.prepare = func(ctx context.Context, c *api.Client) error {
 		for i := range absentGuests {
 			id, guest := uint32(firstAbsent+i), fmt.Sprintf("198.19.0.%d", i+1)

@@ -75,7 +75,8 @@ func (r *Row) Kept() stat.Spread {
 	return r.Of(func(p Pair) float64 { return p.With.Delivered / max(p.Without.Delivered, 1e-9) })
 }
 
-// timed says whether latencies are measured. Beside a tap they are not: the generator is in the kernel most of the time.
+// timed says whether latencies are measured. Beside a tap they are not: the generator is in the kernel most of the
+// time.
 func (r *Row) timed() bool { return r.Port != scenario.Tap }
 
 // P99 is the 99th percentile of the observed tenant's latency in microseconds, without and with the attacker.
@@ -105,9 +106,9 @@ func (r *Row) NotCounted() (n int64) {
 	return n
 }
 
-// limit is the highest latency that the attacker is not to blame for, in microseconds: the target, or, if that is more,
-// the worst trial without it, which shows the machine's noise, and two full batches of the worker, which packets wait
-// for beside any busy port.
+// limit returns the accepted latency in microseconds: the larger of the target, and of the worst trial without the
+// attacker plus two full batches of the worker. That trial shows the machine's noise; packets wait for two batches
+// beside any busy port.
 func (r *Row) limit() float64 {
 	without, _ := r.P99()
 	return max(without.Median/leastRate, without.High+2*batch/r.Capacity*1e6)

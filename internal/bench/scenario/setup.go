@@ -126,8 +126,9 @@ func (p *Port) generatorPort() *apiv1.GeneratorPort {
 		g.Device = &apiv1.GeneratorPort_Devargs{Devargs: fmt.Sprintf("net_virtio_user0,path=%s,queue_size=%d", p.Socket,
 			p.RingSize)}
 	case Tap:
-		g.Device = &apiv1.GeneratorPort_Devargs{Devargs: "net_af_packet0,blocksz=65536,framesz=16384,framecnt=512,iface=" +
-			p.Interface()}
+		g.Device = &apiv1.GeneratorPort_Devargs{
+			Devargs: "net_af_packet0,blocksz=65536,framesz=16384,framecnt=512,iface=" + p.Interface(),
+		}
 	default:
 		g.Device = &apiv1.GeneratorPort_Memif{Memif: &apiv1.GeneratorMemif{Socket: p.Socket,
 			RingSize: uint32(p.RingSize), Queues: uint32(p.Queues)}}

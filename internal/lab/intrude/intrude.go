@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package intrude disturbs a worker on purpose and measures the effect: the three ways to partition a machine in
-// contrail-specs (MeasurePartitioning), disturbances that explain has to find (Matrix), and a receiver of kernel traffic
-// on the CPU of its softirqs (MeasureReceiver). Disturbances are real: threads, interrupts, traffic, cgroups. They end
-// with the run, whatever ends it, and the machine is restored.
+// contrail-specs (MeasurePartitioning), disturbances that explain has to find (Matrix), and a receiver of kernel
+// traffic on the CPU of its softirqs (MeasureReceiver). Disturbances are real: threads, interrupts, traffic, cgroups.
+// They end with the run, whatever ends it, and the machine is restored.
 package intrude
 
 import (

@@ -121,8 +121,8 @@ func noSMT20() *Spec {
 	}
 }
 
-// oddEven16 is the 16-CPU host of "KVM vhost performance tuning to enhance ADC VE throughput" (2017): even CPUs are node
-// 0, odd ones node 1. Its guest's vCPUs and vhost threads share node 0 with the interrupts of both ports.
+// oddEven16 is the 16-CPU host of "KVM vhost performance tuning to enhance ADC VE throughput" (2017): even CPUs are
+// node 0, odd ones node 1. Its guest's vCPUs and vhost threads share node 0 with the interrupts of both ports.
 func oddEven16() *Spec {
 	even := cpuset.Of(0, 2, 4, 6, 8, 10, 12, 14)
 	return &Spec{
