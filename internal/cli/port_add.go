@@ -73,10 +73,10 @@ Here --socket is the device's; the daemon's goes before the noun: corelane --soc
 	f.BoolVar(&dev.client, "client", false, "memif, vhost: connect to the socket instead of serving it")
 	f.StringVar(&dev.secret, "secret", "",
 		protoflag.Help("memif: shared secret", protoflag.Field(&apiv1.MemifDevice{}, "secret")))
-	f.StringVar(&dev.owner, "socket-owner", "", protoflag.Help("memif, vhost server: owner of the socket, a name or an "+
-		"id (default: the daemon's)", protoflag.Field(&apiv1.VhostDevice{}, "socket_owner")))
-	f.StringVar(&dev.group, "socket-group", "", protoflag.Help("memif, vhost server: group of the socket, a name or an "+
-		"id (default: the daemon's; vhost: kvm if the host has it)",
+	f.StringVar(&dev.owner, "socket-owner", "", protoflag.Help("memif, vhost server: owner of the socket, a name or "+
+		"an id (default: the daemon's)", protoflag.Field(&apiv1.VhostDevice{}, "socket_owner")))
+	f.StringVar(&dev.group, "socket-group", "", protoflag.Help("memif, vhost server: group of the socket, a name or "+
+		"an id (default: the daemon's; vhost: kvm if the host has it)",
 		protoflag.Field(&apiv1.VhostDevice{}, "socket_group")))
 	f.StringVar(&dev.mode, "socket-mode", "", protoflag.Help("memif, vhost server: permissions of the socket "+
 		"(default: 0660)", protoflag.Field(&apiv1.VhostDevice{}, "socket_mode")))
