@@ -31,7 +31,7 @@ void *reserve_range(uint64_t bytes)
 }
 
 // Allocating more than there is would not fail: the kernel would kill a process, perhaps this one.
-static bool reserve_available(uint64_t bytes)
+bool reserve_available(uint64_t bytes)
 {
 	unsigned long long kb = UINT64_MAX >> 10;
 	char line[128];

@@ -287,4 +287,5 @@ void flow_poll(void)
 		flow_quota_weigh();
 	ager_share_out();
 	flow_table_grow_step(flow_table, GROW_BUCKETS);
+	flow_fill_step();
 }

@@ -139,9 +139,10 @@ static inline uint32_t flow_now(void)
 
 // --- Start. flow_init() reserves addresses for FLOW_CAPACITY_MAX flows, flow_start() takes the memory for `capacity`.
 // ---
-int flow_init(uint32_t capacity);                            // -ENOMEM
-int flow_start(struct error *err);                           // when the first port keeps flows; idempotent
-void flow_fini(void);                                        // no reader may be online
+int flow_init(uint32_t capacity);  // -ENOMEM
+int flow_start(struct error *err); // when the first port keeps flows; idempotent
+void flow_fini(void);              // no reader may be online
+bool flow_fill_step(void);         // master: takes memory for more flows; false: all have theirs
 int flow_set_capacity(uint32_t capacity, struct error *err); // grows while packets flow; never shrinks
 uint32_t flow_capacity(void);
 uint32_t flow_count(void);      // flows in use, including those in their grace period

@@ -246,7 +246,11 @@ static int start(void **state)
 {
 	char *argv[] = {"flow_lookup_test", "--no-huge", "-m", "64", "--no-pci", "--no-shconf", "--no-telemetry", NULL};
 
-	return eal_init(7, argv) < 0 || rcu_init() != 0 || flow_init(FLOWS) != 0 || flow_start(NULL) != 0;
+	if (eal_init(7, argv) < 0 || rcu_init() != 0 || flow_init(FLOWS) != 0 || flow_start(NULL) != 0)
+		return -1;
+	while (flow_fill_step())
+		;
+	return 0;
 }
 
 static int stop(void **state)

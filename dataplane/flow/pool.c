@@ -6,6 +6,7 @@
 
 #include <rte_spinlock.h>
 
+#include "base/event.h"
 #include "base/reserve.h"
 #include "flow/flow_private.h"
 
@@ -13,6 +14,12 @@
 #define FLOWS_BYTES ((FLOW_CAPACITY_MAX + 1ull) * sizeof(struct flow))
 #define CHUNKS_BYTES ((CHUNKS_MAX + 1ull) * sizeof(struct flow_chunk))
 #define OWNERS_BYTES (CHUNKS_MAX + 1ull)
+#define FILL_FIRST 1024 // chunks that get memory in the request that needs them, 13 MB: the others in shares
+#define FILL_SHARE 128  // chunks in one turn of the master
+
+EVENT_KIND(flow_memory, ERROR,
+	   "There was no memory for all flows any more while the table got it. It keeps the flows that have memory: "
+	   "`corelane flow resize` asks for more.");
 
 struct flow *flows;
 struct flow_table *flow_table;
@@ -25,7 +32,7 @@ static struct {
 	uint32_t used;     // chunks that have ever had an owner
 	uint32_t returned; // list of used chunks without an owner
 	uint32_t capacity; // configured number of flows; rounded up to whole chunks
-	uint32_t filled;   // chunks with memory
+	uint32_t filled;   // chunks with memory. Master: rw, workers: ro
 	unsigned workers;
 } pool;
 
@@ -39,9 +46,10 @@ static int fill_one(void *range, uint64_t item, uint64_t from, uint64_t to)
 	return reserve_fill(range, from ? (from + 1) * item : 0, (to + 1) * item); // number 0 is unused
 }
 
-static int flow_pool_fill(uint32_t capacity)
+// Takes memory for up to n more chunks.
+static int flow_pool_fill(uint32_t capacity, uint32_t n)
 {
-	uint32_t from = pool.filled, to = chunks_of(capacity);
+	uint32_t from = pool.filled, to = RTE_MIN(chunks_of(capacity), from + n);
 	int ret = fill_one(flows, sizeof(struct flow), (uint64_t)from * FLOW_CHUNK, (uint64_t)to * FLOW_CHUNK);
 
 	if (ret == 0)
@@ -49,8 +57,28 @@ static int flow_pool_fill(uint32_t capacity)
 	if (ret == 0)
 		ret = fill_one(pool.owners, 1, from, to);
 	if (ret == 0)
-		pool.filled = RTE_MAX(from, to);
+		__atomic_store_n(&pool.filled, RTE_MAX(from, to), __ATOMIC_RELEASE);
 	return ret;
+}
+
+// Whether there is memory for this many flows. Only that for the first ones is taken at once, see flow_fill_step().
+static bool flow_pool_has_room(uint32_t capacity)
+{
+	return reserve_available((uint64_t)(chunks_of(capacity) - pool.filled) * FLOW_CHUNK * FLOW_BYTES);
+}
+
+bool flow_fill_step(void)
+{
+	uint32_t capacity = flow_capacity(), filled = pool.filled;
+
+	if (filled >= chunks_of(capacity))
+		return false;
+	if (flow_pool_fill(capacity, FILL_SHARE) == 0)
+		return true;
+	__atomic_store_n(&pool.capacity, filled * FLOW_CHUNK, __ATOMIC_RELEASE);
+	event_report(flow_memory, NULL, "memory for %u flows was to be taken, there is enough for %u", capacity,
+		     filled * FLOW_CHUNK);
+	return false;
 }
 
 static int capacity_error(uint32_t capacity, int code, struct error *err)
@@ -87,7 +115,7 @@ int flow_start(struct error *err)
 {
 	if (flow_table)
 		return 0;
-	if (flow_pool_fill(pool.capacity) == 0)
+	if (flow_pool_has_room(pool.capacity) && flow_pool_fill(pool.capacity, FILL_FIRST) == 0)
 		flow_table = flow_table_create(pool.capacity * 2ull);
 	return flow_table ? 0 : capacity_error(pool.capacity, ENOMEM, err);
 }
@@ -119,12 +147,13 @@ int flow_set_capacity(uint32_t capacity, struct error *err)
 		pool.capacity = capacity;
 		return 0;
 	}
-	if (flow_pool_fill(capacity) < 0)
+	if (!flow_pool_has_room(capacity))
 		return capacity_error(capacity, ENOMEM, err);
 	ret = flow_table_grow_begin(flow_table, capacity * 2ull);
 	if (ret < 0)
 		return capacity_error(capacity, -ret, err);
 	__atomic_store_n(&pool.capacity, capacity, __ATOMIC_RELEASE);
+	flow_pool_fill(capacity, FILL_FIRST); // flow_fill_step() tries again, and reports a failure
 	return 0;
 }
 
@@ -169,7 +198,7 @@ static uint32_t pool_get(void)
 		pool.returned = pool.chunks[chunk].next;
 		return chunk;
 	}
-	if (pool.used == chunks_of(pool.capacity))
+	if (pool.used == __atomic_load_n(&pool.filled, __ATOMIC_ACQUIRE))
 		return 0;
 	__atomic_store_n(&pool.used, pool.used + 1, __ATOMIC_RELEASE);
 	return pool.used;
@@ -179,7 +208,8 @@ uint32_t flow_pool_get(unsigned worker)
 {
 	uint32_t chunk;
 
-	if (__atomic_load_n(&pool.returned, __ATOMIC_RELAXED) == 0 && flow_chunks_used() == chunks_of(flow_capacity()))
+	if (__atomic_load_n(&pool.returned, __ATOMIC_RELAXED) == 0 &&
+	    flow_chunks_used() == __atomic_load_n(&pool.filled, __ATOMIC_ACQUIRE))
 		return 0; // without the lock: the common case when all flows are in use
 	rte_spinlock_lock(&pool.lock);
 	chunk = pool_get();

@@ -303,6 +303,28 @@ static void refusals(void **state)
 	assert_int_equal(flow_capacity(), 2 * CAPACITY);
 }
 
+// The first flows have memory at once, the others after some turns of the master.
+static void memory_in_shares(void **state)
+{
+	uint32_t chunks = 0, flows_wanted = 100000;
+	unsigned steps = 0;
+
+	flow_fini();
+	assert_int_equal(flow_init(flows_wanted), 0);
+	assert_int_equal(flow_start(NULL), 0);
+	assert_int_equal(flow_capacity(), flows_wanted);
+	while (flow_pool_get(0))
+		chunks++;
+	assert_int_equal(chunks, 65536 / FLOW_CHUNK);
+	while (flow_fill_step())
+		steps++;
+	assert_in_range(steps, 2, 10);
+	while (flow_pool_get(0))
+		chunks++;
+	assert_int_equal(chunks, (flows_wanted + FLOW_CHUNK - 1) / FLOW_CHUNK);
+	assert_false(flow_fill_step());
+}
+
 static int start_eal(void **state)
 {
 	char *argv[] = {"flow_pool_test", "--no-huge", "-m", "64", "--no-pci", "--no-shconf", "--no-telemetry", NULL};
@@ -342,6 +364,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(random_operations, start, stop),
 		cmocka_unit_test_setup_teardown(growth, start, stop),
 		cmocka_unit_test_setup_teardown(refusals, start, stop),
+		cmocka_unit_test_setup_teardown(memory_in_shares, start, stop),
 	};
 
 	return cmocka_run_group_tests(tests, start_eal, stop_eal);

@@ -305,8 +305,12 @@ static int start(void **state)
 {
 	char *argv[] = {"flow_table_test", "--no-huge", "-m", "64", "--no-pci", "--no-shconf", "--no-telemetry", NULL};
 
-	return eal_init(7, argv) < 0 || rcu_init() != 0 || flow_init(FLOW_CAPACITY_MIN * 256) != 0 ||
-	       flow_start(NULL) != 0;
+	if (eal_init(7, argv) < 0 || rcu_init() != 0 || flow_init(FLOW_CAPACITY_MIN * 256) != 0 ||
+	    flow_start(NULL) != 0)
+		return -1;
+	while (flow_fill_step())
+		;
+	return 0;
 }
 
 static int stop(void **state)

@@ -336,6 +336,8 @@ int main(int argc, char **argv)
 		fprintf(stderr, "too little memory for %llu flows\n", (1ull << largest) / 2);
 		return 1;
 	}
+	while (flow_fill_step())
+		;
 	keys = calloc(KEYS, sizeof(*keys));
 	wanted = calloc(KEYS, sizeof(*wanted));
 	if (!keys || !wanted)
