@@ -17,6 +17,8 @@ import sys
 DESIGN = "docs/design.md"
 TEST_FILE = re.compile(r"(_test|_fixture|_testlib|/node_test)\.[ch]$|^dataplane/testing/|/api_test\.h$")
 
+STATIC_FUNCTION = re.compile(r"^static (?:[^=;(]|__attribute__\(\(\w+\)\))*?\b(?!__attribute__)(\w+)\([^;{]*\)\n\{", re.M)
+
 
 def tables():
     text = open(DESIGN, encoding="utf-8").read()
@@ -97,7 +99,7 @@ def static_names():
     files = collections.defaultdict(set)
     for path in tracked("dataplane/*.c"):
         if not TEST_FILE.search(path):
-            for name in re.findall(r"^static [^=;(]*?\b(\w+)\([^;{]*\)\n\{", open(path, encoding="utf-8").read(), re.M):
+            for name in STATIC_FUNCTION.findall(open(path, encoding="utf-8").read()):
                 files[os.path.dirname(path), name].add(os.path.basename(path))
     return [f"{room}: static {name}() is in {', '.join(sorted(of))}: give each its noun"
             for (room, name), of in sorted(files.items()) if len(of) > 1]

@@ -44,7 +44,7 @@ static int rules_api_list_add(struct api_call *call, const void *req, void *resp
 	return 0;
 }
 
-static int list_set(struct api_call *call, const void *req, void *resp, struct error *err)
+static int rules_api_list_set(struct api_call *call, const void *req, void *resp, struct error *err)
 {
 	const Corelane__V1__RuleListSetRequest *in = req;
 	struct rule_list *l = rule_list_find_err(in->list->name, "rule_list.name", err);
@@ -57,12 +57,12 @@ static int list_set(struct api_call *call, const void *req, void *resp, struct e
 	return 0;
 }
 
-static int list_del(struct api_call *call, const void *req, void *resp, struct error *err)
+static int rules_api_list_del(struct api_call *call, const void *req, void *resp, struct error *err)
 {
 	return rule_list_del(((const Corelane__V1__RuleListDelRequest *)req)->name, err);
 }
 
-static int list_list(struct api_call *call, const void *req, void *cursor, void *item, struct error *err)
+static int rules_api_list_lists(struct api_call *call, const void *req, void *cursor, void *item, struct error *err)
 {
 	const Corelane__V1__RuleListListRequest *in = req;
 	uint16_t *last = cursor;
@@ -336,11 +336,11 @@ static const struct api_method methods[] = {
 	{"corelane.v1.RuleLists", "Add", &corelane__v1__rule_list_add_request__descriptor,
 	 &corelane__v1__rule_list__descriptor, .unary = rules_api_list_add},
 	{"corelane.v1.RuleLists", "Set", &corelane__v1__rule_list_set_request__descriptor,
-	 &corelane__v1__rule_list__descriptor, .unary = list_set},
+	 &corelane__v1__rule_list__descriptor, .unary = rules_api_list_set},
 	{"corelane.v1.RuleLists", "Del", &corelane__v1__rule_list_del_request__descriptor,
-	 &corelane__v1__empty__descriptor, .unary = list_del},
+	 &corelane__v1__empty__descriptor, .unary = rules_api_list_del},
 	{"corelane.v1.RuleLists", "List", &corelane__v1__rule_list_list_request__descriptor,
-	 &corelane__v1__rule_list__descriptor, .next = list_list, .cursor_size = sizeof(uint16_t)},
+	 &corelane__v1__rule_list__descriptor, .next = rules_api_list_lists, .cursor_size = sizeof(uint16_t)},
 	{"corelane.v1.Rules", "Add", &corelane__v1__rule_add_request__descriptor, &corelane__v1__rule_reply__descriptor,
 	 .unary = rules_api_add},
 	{"corelane.v1.Rules", "Del", &corelane__v1__rule_del_request__descriptor, &corelane__v1__rule_reply__descriptor,

@@ -28,7 +28,7 @@ DROP_REASON(source_reverse_path, "The route to the packet's source address does 
 				 "by (source_check reverse_path).");
 
 // The IP address that the frame claims to come from; .family 0: it carries none, or is too short for one.
-static struct ip_addr source_check_source_of(const struct rte_mbuf *m, const struct rte_ether_hdr *eth)
+static struct ip_addr source_check_address(const struct rte_mbuf *m, const struct rte_ether_hdr *eth)
 {
 	const struct rte_arp_hdr *arp = (const struct rte_arp_hdr *)(eth + 1);
 	const struct rte_ipv4_hdr *ip4 = (const struct rte_ipv4_hdr *)(eth + 1);
@@ -232,7 +232,7 @@ const struct drop_reason *source_check(const struct rte_mbuf *m, const struct po
 
 	if (likely(f->source_check == SOURCE_CHECK_STRICT && source_check_plain(m, eth, f)))
 		return NULL;
-	a = source_check_source_of(m, eth);
+	a = source_check_address(m, eth);
 	return f->source_check == SOURCE_CHECK_STRICT ? source_check_strict(m, eth, f, &a)
 						      : reverse_path(m->port, f, &a);
 }
@@ -250,7 +250,7 @@ enum source_check source_check_in_effect(const struct port_config *cfg)
 	return cfg->n_guests && !rte_is_zero_ether_addr(&cfg->guest_mac) ? SOURCE_CHECK_STRICT : SOURCE_CHECK_NONE;
 }
 
-static int source_check_on_check(const struct port *old, const struct port_config *cfg, struct error *err)
+static int source_check_port(const struct port *old, const struct port_config *cfg, struct error *err)
 {
 	enum source_check check = source_check_in_effect(cfg);
 
@@ -296,7 +296,7 @@ static void source_check_forward(const struct port_config *cfg, struct port_fwd 
 	}
 }
 
-static struct port_listener source_check_listener = {.check = source_check_on_check, .forward = source_check_forward};
+static struct port_listener source_check_listener = {.check = source_check_port, .forward = source_check_forward};
 
 RTE_INIT(source_check_init)
 {

@@ -110,7 +110,7 @@ static void flow_create_apply(struct flow *f, const struct flow_answer *a, uint1
 }
 
 // Routes the second direction; it has the verdict of the first.
-static void route_back(struct flow *f, uint16_t gen)
+static void flow_create_route_back(struct flow *f, uint16_t gen)
 {
 	struct flow_key to = flow_key_reverse(&f->dir[0].key);
 	const struct nexthop *nh;
@@ -119,7 +119,7 @@ static void route_back(struct flow *f, uint16_t gen)
 	__atomic_store_n(&f->dir[1].gen, gen, __ATOMIC_RELEASE);
 }
 
-static void count_hits(const struct flow_answer *a)
+static void flow_create_count_hits(const struct flow_answer *a)
 {
 	rules_hit(&a->egress);
 	rules_hit(&a->ingress);
@@ -152,13 +152,13 @@ static int flow_create_decide_again(struct flow *f, unsigned dir, const struct n
 			q.via = via && dir == 0 ? via : rcu_read(nexthop_table[f->dir[0].nexthop]);
 		flow_decide(&q, &a);
 		if (hit)
-			count_hits(&a);
+			flow_create_count_hits(&a);
 		if (!a.stateful || a.nat.rule != f->nat)
 			return -ESTALE;
 		flow_create_apply(f, &a, gen0, q.via != NULL);
 	}
 	if (dir == 1 && f->dir[1].gen != gen1)
-		route_back(f, gen1);
+		flow_create_route_back(f, gen1);
 	flow_forget_generation(f);
 	return 0;
 }
@@ -176,7 +176,7 @@ int flow_decide_again(struct flow *f, unsigned dir, const struct nexthop *via, b
 
 // --- A new flow. ---
 
-static bool flow_create_icmp(const struct flow_key *k)
+static bool flow_key_is_icmp(const struct flow_key *k)
 {
 	return k->proto == IPPROTO_ICMP || k->proto == IPPROTO_ICMPV6;
 }
@@ -190,7 +190,7 @@ static int flow_create_insert(struct flow *f, struct flow_answer *a, uint32_t ha
 	for (i = 0; i < tries; i++) {
 		if (a->nat.ports) {
 			a->out.src_port = rte_cpu_to_be_16((uint16_t)(a->nat.first + (hash + i) % a->nat.ports));
-			if (flow_create_icmp(&a->out))
+			if (flow_key_is_icmp(&a->out))
 				a->out.dst_port = a->out.src_port;
 		}
 		f->dir[1].key = flow_key_reverse(&a->out);
@@ -204,8 +204,8 @@ static int flow_create_insert(struct flow *f, struct flow_answer *a, uint32_t ha
 
 // Returns 0, -EEXIST with the existing flow in *e (made by another worker, the other direction or an earlier packet),
 // or -errno with *why.
-static int new_flow(struct work *w, struct flow_answer *a, const struct flow_question *q, uint16_t gen, flow_entry_t *e,
-		    const struct drop_reason **why)
+static int flow_create_new(struct work *w, struct flow_answer *a, const struct flow_question *q, uint16_t gen,
+			   flow_entry_t *e, const struct drop_reason **why)
 {
 	struct flow *f = flow_alloc(w->worker);
 	int ret;
@@ -249,10 +249,10 @@ static edge_t flow_create_bypass(struct work *w, const struct flow_answer *a, co
 	return forward_by(w->m, w->md, a->way, rte_pktmbuf_mtod_offset(w->m, void *, w->md->l3), v6);
 }
 
-static edge_t flow_create_known(struct work *w, flow_entry_t e, const bool v6);
+static edge_t flow_create_pass_known(struct work *w, flow_entry_t e, const bool v6);
 static edge_t flow_create_act(struct work *w, flow_entry_t e, const bool v6);
 
-static edge_t flow_create_batch(struct work *w, const bool v6)
+static edge_t flow_create_decide(struct work *w, const bool v6)
 {
 	struct flow_question q = flow_create_question(w, &w->p.key, true);
 	uint16_t gen = __atomic_load_n(&flow_zones[q.key.zone].gen, __ATOMIC_ACQUIRE);
@@ -264,7 +264,7 @@ static edge_t flow_create_batch(struct work *w, const bool v6)
 	if (unlikely(why != NULL))
 		return drop_as(w->m, why);
 	flow_decide(&q, &a);
-	count_hits(&a);
+	flow_create_count_hits(&a);
 	if (!a.stateful) // a packet that must be translated never leaves untranslated
 		return a.nat.rule ? drop(w->m, flow_nat_no_route) : flow_create_bypass(w, &a, v6);
 	if (w->p.kind == FLOW_LATER_FRAGMENT)
@@ -284,7 +284,7 @@ static edge_t flow_create_batch(struct work *w, const bool v6)
 		// Without a flow, the rules decide about each further packet again.
 		return flow_create_refuse(w, &q, a.deny);
 	}
-	ret = new_flow(w, &a, &q, gen, &e, &why);
+	ret = flow_create_new(w, &a, &q, gen, &e, &why);
 	if (unlikely(a.egress.log || a.ingress.log) && ret == 0)
 		flow_log_add(w->worker, &q, &a);
 	if (likely(ret == 0))
@@ -292,12 +292,12 @@ static edge_t flow_create_batch(struct work *w, const bool v6)
 	flow_quota_return(w->worker, a.owner);
 	if (a.deny)
 		flow_quota_return_denied(w->worker, a.owner);
-	return ret == -EEXIST ? flow_create_known(w, e, v6) : flow_create_refuse(w, &q, why);
+	return ret == -EEXIST ? flow_create_pass_known(w, e, v6) : flow_create_refuse(w, &q, why);
 }
 
 // --- An existing flow. ---
 
-static void follow_tcp(struct flow *f, unsigned dir, uint8_t flags)
+static void flow_create_follow_tcp(struct flow *f, unsigned dir, uint8_t flags)
 {
 	unsigned i;
 
@@ -318,7 +318,7 @@ static bool flow_create_translate(struct work *w, const struct flow *f, unsigned
 
 // ICMP errors that refer to an allowed flow bypass the rules, so their length and rate are limited. They neither count
 // as packets of the flow nor keep it alive: anyone who knows the 5-tuple can forge them.
-static edge_t flow_create_error(struct work *w, flow_entry_t e, const bool v6)
+static edge_t flow_create_pass_error(struct work *w, flow_entry_t e, const bool v6)
 {
 	struct flow *f = flow_of(e);
 	uint32_t bytes = w->m->pkt_len - w->md->l3;
@@ -343,12 +343,12 @@ static edge_t flow_create_act(struct work *w, flow_entry_t e, const bool v6)
 	edge_t edge;
 
 	if (f->dir[dir].key.proto == IPPROTO_TCP && w->p.kind != FLOW_ICMP_ERROR && w->p.kind != FLOW_LATER_FRAGMENT)
-		follow_tcp(f, dir, w->p.tcp_flags);
+		flow_create_follow_tcp(f, dir, w->p.tcp_flags);
 	if (unlikely(w->p.kind == FLOW_FIRST_FRAGMENT))
 		flow_fragment_add(w->worker, &w->p, e, (uint16_t)w->now);
 	if (unlikely(mirrored))
 		flow_mirror_sent(w->graph, w->node, w->m, f, dir);
-	edge = w->p.kind == FLOW_ICMP_ERROR ? flow_create_error(w, e, v6)
+	edge = w->p.kind == FLOW_ICMP_ERROR ? flow_create_pass_error(w, e, v6)
 					    : flow_forward(w->m, w->md, e, (uint16_t)w->now, w->worker, v6);
 	if (edge < NH_EDGE_PORT)
 		return edge;
@@ -397,7 +397,7 @@ static flow_entry_t flow_create_find(struct work *w, const bool v6)
 	}
 }
 
-static edge_t flow_create_known(struct work *w, flow_entry_t e, const bool v6)
+static edge_t flow_create_pass_known(struct work *w, flow_entry_t e, const bool v6)
 {
 	const struct nexthop *via = (w->md->flags & META_NEXTHOP) ? w->md->nexthop : NULL;
 	struct flow *f = flow_of(e);
@@ -410,15 +410,15 @@ static edge_t flow_create_known(struct work *w, flow_entry_t e, const bool v6)
 	if (ret == -EBUSY || w->again++ > AGAIN_MAX)
 		return drop(w->m, flow_changing);
 	flow_end(f);
-	return flow_create_batch(w, v6);
+	return flow_create_decide(w, v6);
 }
 
 // A flow that flow_lookup did not find is not looked up again: if it exists by now, the insertion reports it.
-static edge_t create_one(struct work *w, const bool v6)
+static edge_t flow_create_one(struct work *w, const bool v6)
 {
 	flow_entry_t e = w->p.kind == FLOW_PACKET ? w->entry : flow_create_find(w, v6);
 
-	return e ? flow_create_known(w, e, v6) : flow_create_batch(w, v6);
+	return e ? flow_create_pass_known(w, e, v6) : flow_create_decide(w, v6);
 }
 
 static __rte_always_inline void flow_create_parse(struct work *w, struct rte_mbuf *m, uint32_t now, const bool v6)
@@ -439,8 +439,8 @@ static __rte_always_inline void flow_create_parse(struct work *w, struct rte_mbu
 
 // Most packets here start a flow, so the buckets of its insertion are prefetched before the first flow of the batch is
 // decided.
-static __rte_always_inline uint16_t create_each(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n,
-						const bool v6)
+static __rte_always_inline uint16_t flow_create_each(struct rte_graph *graph, struct rte_node *node, void **objs,
+						     uint16_t n, const bool v6)
 {
 	uint64_t tsc = rte_rdtsc();
 	uint32_t now = flow_seconds(tsc);
@@ -466,7 +466,7 @@ static __rte_always_inline uint16_t create_each(struct rte_graph *graph, struct 
 		}
 		flow_alloc_prefetch(this_worker->id, k);
 		for (i = 0; i < k; i++)
-			edges[i] = create_one(&w[i], v6);
+			edges[i] = flow_create_one(&w[i], v6);
 		node_pass(graph, node, objs + done, edges, k);
 	}
 	return n;
@@ -474,12 +474,12 @@ static __rte_always_inline uint16_t create_each(struct rte_graph *graph, struct 
 
 static uint16_t flow4_create(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
 {
-	return create_each(graph, node, objs, n, false);
+	return flow_create_each(graph, node, objs, n, false);
 }
 
 static uint16_t flow6_create(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
 {
-	return create_each(graph, node, objs, n, true);
+	return flow_create_each(graph, node, objs, n, true);
 }
 
 NODE(flow4_create, flow4_create,

@@ -137,8 +137,8 @@ static struct query query_of(const struct flow_key *k)
 	return q;
 }
 
-static inline __attribute__((always_inline)) bool rules_match_matches(const struct rule_match *m, const struct query *q,
-								      const bool v6)
+static inline __attribute__((always_inline)) bool rule_matches(const struct rule_match *m, const struct query *q,
+							       const bool v6)
 {
 	uint64_t diff = (q->addr[0] ^ m->addr0) & m->mask0;
 
@@ -155,7 +155,7 @@ static inline __attribute__((always_inline)) uint32_t rules_match_walk(const str
 								       const struct query *q, const bool v6)
 {
 	for (; i < n; i++)
-		if (rules_match_matches(&m[i], q, v6) && !(dead && (dead[i / 64] >> i % 64 & 1)))
+		if (rule_matches(&m[i], q, v6) && !(dead && (dead[i / 64] >> i % 64 & 1)))
 			break;
 	return i;
 }
