@@ -150,7 +150,8 @@ void router_listen(void)
 					 .up = gen_router_up,
 					 .down = gen_router_down,
 					 .arg = &sides[i]};
-		snprintf(mif->socket, sizeof(mif->socket), "%s", router_socket(i));
+		assert_true(snprintf(mif->socket, sizeof(mif->socket), "%s", router_socket(i)) <
+			    (int)sizeof(mif->socket));
 		assert_int_equal(memif_if_start(mif, &err), 0);
 	}
 }

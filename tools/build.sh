@@ -20,7 +20,7 @@ mkdir -p bin
 commit=$(GIT_OPTIONAL_LOCKS=0 git -c safe.directory='*' describe --always --dirty 2>/dev/null || true)
 version=$(sed -n "s/^  version: '\(.*\)',/\1/p" meson.build)
 cli=github.com/corelane/corelane/internal/cli
-tools/go-build.sh -buildvcs=false -trimpath -ldflags "-X $cli.Version=$version -X $cli.Commit=$commit" -o bin/ ./cmd/...
+tools/go-build.sh -buildvcs=false -trimpath -buildmode=pie -ldflags "-bindnow -X $cli.Version=$version -X $cli.Commit=$commit" -o bin/ ./cmd/...
 # A running program keeps its file: the new one takes its name, not its place.
 for program in dataplane/corelaned generator/corelane-gen tests/perf/corelane-flow-bench tests/perf/corelane-scale-bench; do
   target=bin/${program##*/}

@@ -7,7 +7,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 build=(ca-certificates gcc libc6-dev meson ninja-build pkgconf
-  dpdk libdpdk-dev libprotobuf-c-dev protobuf-c-compiler libevent-dev libpcap-dev libsystemd-dev libcmocka-dev help2man)
+  dpdk libdpdk-dev libprotobuf-c-dev protobuf-c-compiler libevent-dev libpcap-dev libsystemd-dev libseccomp-dev libcmocka-dev help2man)
 demo=(iproute2 iputils-ping ethtool iperf3 tcpdump tshark)
 bench=(iproute2 nftables dpdk-dev openvswitch-switch openvswitch-switch-dpdk) # the routers that Corelane is compared with
 test=("${demo[@]}" "${bench[@]}" clang llvm libbpf-dev libclang-rt-14-dev protobuf-compiler python3 python3-pytest python3-scapy strace

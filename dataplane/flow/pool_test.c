@@ -259,7 +259,7 @@ static void random_operations(void **state)
 
 static void growth(void **state)
 {
-	uint32_t list[3 * ROOM], more[2 * ROOM];
+	static uint32_t list[3 * ROOM], more[2 * ROOM];
 	struct error err;
 	unsigned n = take_all(list, 1), twice = 157 * FLOW_CHUNK;
 

@@ -52,7 +52,8 @@ static void both(void **state)
 
 static void without_buffers(void **state)
 {
-	struct rte_mbuf *m = reply(), *all[16384];
+	static struct rte_mbuf *all[16384];
+	struct rte_mbuf *m = reply();
 	uint64_t before = router_drops(FABRIC0, "host_no_buffer");
 	unsigned n = 0;
 

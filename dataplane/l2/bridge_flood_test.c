@@ -186,7 +186,8 @@ static void port_too_small(void **state)
 static void out_of_buffers(void **state)
 {
 	uint64_t before = fixture_drops(1, "bridge_no_buffer");
-	struct rte_mbuf *m = fixture_frame(lan->id, 1, HERE, ALL, A, IP), *all[16384];
+	struct rte_mbuf *m = fixture_frame(lan->id, 1, HERE, ALL, A, IP);
+	static struct rte_mbuf *all[16384];
 	unsigned n, taken = 0;
 
 	while (taken < RTE_DIM(all) && (all[taken] = rte_pktmbuf_alloc(node_test_pool)) != NULL)
