@@ -9,6 +9,7 @@
 #include <rte_malloc.h>
 
 #include "base/system_calls.h"
+#include "port/tap_device.h"
 
 #define DPDK_CHECK_MS 1000 // for drivers without link interrupt
 
@@ -110,7 +111,7 @@ static int dpdk_watch(struct dpdk *d, struct error *err)
 	return 0;
 }
 
-static int dpdk_open(struct port *port, const struct port_config *cfg, struct error *err)
+static int open_device(struct port *port, const struct port_config *cfg, struct error *err)
 {
 	struct dpdk *d = rte_zmalloc("dpdk", sizeof(*d), RTE_CACHE_LINE_SIZE);
 	uint16_t i;
@@ -142,19 +143,36 @@ static int dpdk_open(struct port *port, const struct port_config *cfg, struct er
 	return 0;
 }
 
+static int dpdk_open(struct port *port, const struct port_config *cfg, struct error *err)
+{
+	int ret;
+
+	port_rights.driver(true);
+	ret = open_device(port, cfg, err);
+	port_rights.driver(false);
+	return ret;
+}
+
 static void dpdk_close(struct port *port)
 {
 	struct dpdk *d = port->priv;
 
 	dpdk_unwatch(d);
+	port_rights.driver(true);
 	dpdk_remove(d);
+	port_rights.driver(false);
 	rte_free(d);
 	port->priv = NULL;
 }
 
 static int dpdk_set_mtu(struct port *port, uint16_t mtu, struct error *err)
 {
-	return dpdk_apply_mtu(port->priv, mtu, port->cfg.vlan, err);
+	int ret;
+
+	port_rights.driver(true);
+	ret = dpdk_apply_mtu(port->priv, mtu, port->cfg.vlan, err);
+	port_rights.driver(false);
+	return ret;
 }
 
 static void dpdk_stats(struct port *port, struct port_stats *out)

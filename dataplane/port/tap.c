@@ -1,19 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tap ports: creation in any network namespace, link state, removal.
+// Tap ports: their queues, link state, removal. tap_device.c makes the interface.
 //
 // The kernel delivers whole frames with complete checksums, because no offload is offered (no IFF_VNET_HDR). The
-// descriptors keep working when the interface is renamed or moved to another namespace; TUNGETDEVNETNS finds it again.
+// descriptors keep working when the interface is renamed or moved to another namespace.
 #include "port/tap.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/if_tun.h>
-#include <net/if_arp.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/ioctl.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <rte_malloc.h>
@@ -22,6 +18,7 @@
 #include "base/check.h"
 #include "base/event.h"
 #include "base/wake_fd.h"
+#include "port/tap_device.h"
 
 #define TAP_CHECK_MS 250 // how soon a change of the link is noticed
 #define RESTORE_EVERY 4  // checks between attempts to recreate an interface
@@ -36,15 +33,6 @@ EVENT_KIND(port_interface_not_restored, ERROR,
 	   "The deleted interface of a host port cannot be recreated, perhaps because its network namespace was "
 	   "deleted. The daemon retries each second.");
 
-// A call inside the interface's namespace.
-struct tap_call {
-	struct tap *tap;
-	const struct port_config *cfg;
-	uint16_t mtu;
-	struct error *err;
-	int ctl; // a socket there; not kept, because it would keep the namespace alive
-};
-
 // Watched by level: the edge of a packet that was polled already would wake the worker for nothing.
 static int watch_queue(struct tap_queue *q, struct error *err)
 {
@@ -54,113 +42,6 @@ static int watch_queue(struct tap_queue *q, struct error *err)
 		ret = wake_fd_watch(q->wake_fd, q->fd, false);
 	return ret == 0 ? 0
 			: error_set(err, -ret, NULL, NULL, NULL, "no descriptor for a tap port: %s", strerror(-ret));
-}
-
-static int tap_open_queue(struct tap *t, uint16_t i, struct error *err)
-{
-	struct ifreq ifr = {.ifr_flags = (short)(IFF_TAP | IFF_NO_PI | IFF_MULTI_QUEUE | (i == 0 ? IFF_TUN_EXCL : 0))};
-	int fd = open("/dev/net/tun", O_RDWR | O_NONBLOCK | O_CLOEXEC);
-
-	t->queues[i].fd = fd;
-	if (fd < 0)
-		return error_set(err, errno, "port.kind", "tap",
-				 "a kernel with the tun module (modprobe tun), and root's rights",
-				 "/dev/net/tun cannot be opened: %s", strerror(errno));
-	snprintf(ifr.ifr_name, sizeof(ifr.ifr_name), "%s", t->ifname);
-	if (ioctl(fd, TUNSETIFF, &ifr) == 0)
-		return watch_queue(&t->queues[i], err);
-	if (errno == EBUSY || errno == EEXIST || errno == EINVAL)
-		return error_set(err, EEXIST, "tap.ifname", t->ifname, "a name that is free in the namespace",
-				 "exists already");
-	return error_set(err, errno, "tap.ifname", t->ifname, "CAP_NET_ADMIN in the namespace", "cannot be created: %s",
-			 strerror(errno));
-}
-
-static int if_ioctl(const struct tap_call *c, unsigned long request, struct ifreq *ifr)
-{
-	struct ifreq name = {};
-
-	if (ioctl(c->tap->queues[0].fd, TUNGETIFF, &name) < 0)
-		return -errno;
-	memcpy(ifr->ifr_name, name.ifr_name, sizeof(ifr->ifr_name));
-	return ioctl(c->ctl, request, ifr) < 0 ? -errno : 0;
-}
-
-static int set_if_mtu(const struct tap_call *c)
-{
-	struct ifreq ifr = {.ifr_mtu = c->mtu};
-	int ret = if_ioctl(c, SIOCSIFMTU, &ifr);
-	char value[8];
-
-	snprintf(value, sizeof(value), "%u", c->mtu);
-	return ret == 0 ? 0
-			: error_set(c->err, -ret, "port.mtu", value, NULL, "%s refuses it: %s", c->tap->ifname,
-				    strerror(-ret));
-}
-
-static int set_if_mac(const struct tap_call *c, const struct rte_ether_addr *mac)
-{
-	struct ifreq ifr = {.ifr_hwaddr.sa_family = ARPHRD_ETHER};
-	char text[18];
-	int ret;
-
-	memcpy(ifr.ifr_hwaddr.sa_data, mac, sizeof(*mac));
-	ret = if_ioctl(c, SIOCSIFHWADDR, &ifr);
-	return ret == 0 ? 0
-			: error_set(c->err, -ret, "port.guest_mac", mac_format(mac, text), "a unicast address",
-				    "%s refuses it: %s", c->tap->ifname, strerror(-ret));
-}
-
-static int set_if_up(const struct tap_call *c)
-{
-	struct ifreq ifr = {};
-	int ret = if_ioctl(c, SIOCGIFFLAGS, &ifr);
-
-	ifr.ifr_flags |= IFF_UP;
-	if (ret == 0)
-		ret = if_ioctl(c, SIOCSIFFLAGS, &ifr);
-	return ret == 0 ? 0
-			: error_set(c->err, -ret, "tap.ifname", c->tap->ifname, NULL, "cannot be brought up: %s",
-				    strerror(-ret));
-}
-
-static int with_socket(struct tap_call *c, int (*fn)(const struct tap_call *c))
-{
-	int ret;
-
-	c->ctl = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	if (c->ctl < 0)
-		return error_set(c->err, errno, NULL, NULL, NULL, "no socket: %s", strerror(errno));
-	ret = fn(c);
-	close(c->ctl);
-	return ret;
-}
-
-static int create_queues(const struct tap_call *c)
-{
-	const struct rte_ether_addr *mac = c->cfg->role == PORT_HOST ? &c->tap->port->mac : &c->cfg->guest_mac;
-	struct tap *t = c->tap;
-	int ret = 0;
-	uint16_t i;
-
-	for (i = 0; i < t->n_queues && ret == 0; i++)
-		ret = tap_open_queue(t, i, c->err);
-	if (ret == 0)
-		ret = set_if_mtu(c);
-	// Without a hypervisor the guest is the kernel itself: the interface gets its MAC.
-	if (ret == 0 && !rte_is_zero_ether_addr(mac))
-		ret = set_if_mac(c, mac);
-	return ret < 0 ? ret : set_if_up(c);
-}
-
-static int tap_create(void *arg)
-{
-	return with_socket(arg, create_queues);
-}
-
-static int change_mtu(void *arg)
-{
-	return with_socket(arg, set_if_mtu);
 }
 
 // tun(4) reports POLLOUT while the interface is up, and POLLERR once it is deleted, in whatever namespace it is.
@@ -227,19 +108,21 @@ static int tap_check_ifname(const struct port_config *cfg, struct error *err)
 
 static int create_in(const struct port_config *cfg, struct tap *t, struct error *err)
 {
-	struct tap_call c = {.tap = t, .cfg = cfg, .mtu = cfg->mtu, .err = err};
-	int netns = -1, ret;
+	// Without a hypervisor the guest is the kernel itself: the interface gets its MAC.
+	struct tap_request r = {
+		.queues = t->n_queues, .mtu = cfg->mtu, .mac = cfg->role == PORT_HOST ? t->port->mac : cfg->guest_mac};
+	int fds[PORT_MAX_QUEUES], ret;
+	uint16_t i;
 
-	if (err != NULL)
-		err->code = 0;
-	if (cfg->netns[0] && (netns = netns_open(cfg->netns, err)) < 0)
-		return netns;
-	ret = netns_call(netns, tap_create, &c);
-	if (netns >= 0)
-		close(netns);
-	if (ret < 0 && err != NULL && err->code == 0) // tap_create() was never reached
-		error_set(err, -ret, "tap.netns", cfg->netns, "a network namespace, and CAP_SYS_ADMIN to enter it",
-			  "cannot be entered: %s", strerror(-ret));
+	rte_strscpy(r.ifname, t->ifname, sizeof(r.ifname));
+	rte_strscpy(r.netns, cfg->netns, sizeof(r.netns));
+	ret = port_rights.tap_create(&r, fds, err);
+	if (ret < 0)
+		return ret;
+	for (i = 0; i < t->n_queues; i++)
+		t->queues[i].fd = fds[i];
+	for (i = 0; i < t->n_queues && ret == 0; i++)
+		ret = watch_queue(&t->queues[i], err);
 	return ret;
 }
 
@@ -340,19 +223,9 @@ static void tap_close(struct port *port)
 static int tap_set_mtu(struct port *port, uint16_t mtu, struct error *err)
 {
 	struct tap *t = port->priv;
-	struct tap_call c = {.tap = t, .cfg = &port->cfg, .mtu = mtu, .err = err};
-	int netns = ioctl(t->queues[0].fd, TUNGETDEVNETNS), ret;
+	int ret = port_rights.tap_set_mtu(t->queues[0].fd, mtu, err);
 	uint16_t i;
 
-	if (netns < 0)
-		return error_set(err, ENODEV, "tap.ifname", t->ifname, NULL, "has been deleted");
-	if (err != NULL)
-		err->code = 0;
-	ret = netns_call(netns, change_mtu, &c);
-	close(netns);
-	if (ret < 0 && err != NULL && err->code == 0)
-		error_set(err, -ret, "port.mtu", NULL, NULL, "the namespace of %s cannot be entered: %s", t->ifname,
-			  strerror(-ret));
 	for (i = 0; ret == 0 && i < t->n_queues; i++)
 		__atomic_store_n(&t->queues[i].segs, segs_for(&t->queues[i], mtu), __ATOMIC_RELAXED);
 	return ret;

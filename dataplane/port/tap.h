@@ -40,9 +40,3 @@ uint16_t tap_rx(struct port_queue *pq, struct rte_mbuf **pkts, uint16_t n);
 int tap_arm(struct port_queue *pq);
 int tap_disarm(struct port_queue *pq, bool signalled);
 uint16_t tap_tx(struct port_queue *pq, struct rte_mbuf **pkts, uint16_t n);
-
-// Opens a network namespace by its name under /run/netns or its path. Returns a descriptor, or -errno with err filled.
-int netns_open(const char *name, struct error *err);
-// Calls fn(arg) inside the namespace, on a short-lived thread, so that the process stays in its own. netns < 0: on this
-// thread.
-int netns_call(int netns, int (*fn)(void *arg), void *arg);
