@@ -62,6 +62,7 @@ int eal_start(const struct options *o, struct error *err)
 	ret = eal_start_process(&p, err);
 	if (ret < 0)
 		return ret;
+	rte_openlog_stream(stderr); // alone: the journal has it, and no thread needs a socket of syslog
 	rte_log_set_level(corelane_logtype, (uint32_t)level_number(o->log_level));
 	if (!hugepages)
 		LOG(NOTICE,

@@ -42,6 +42,7 @@
 #include "policy/rules.h"
 #include "port/port_kinds.h"
 #include "port/registry.h"
+#include "privilege/privilege.h"
 #include "threads/threads.h"
 #include "threads/worker_watch.h"
 #include "worker/load.h"
@@ -309,6 +310,8 @@ int main(int argc, char **argv)
 	struct error err = {0};
 	struct options o;
 	int lock, ret = options_parse(argc, argv, &o, &err);
+	const struct privilege_options rights = {
+		.user = o.user, .run_dir = o.run_dir, .system_calls = o.system_calls, .core_dumps = o.core_dumps};
 
 	if (ret < 0)
 		return main_fail(&err);
@@ -321,8 +324,10 @@ int main(int argc, char **argv)
 	}
 	signal(SIGPIPE, SIG_IGN);
 	raise_file_limit();
+	if (privilege_drop(&rights, &err) < 0)
+		return main_fail(&err);
 	lock = lock_run_dir(o.run_dir, &err);
-	if (lock < 0 || eal_start(&o, &err) < 0)
+	if (lock < 0 || eal_start(&o, &err) < 0 || privilege_filter(&rights, &err) < 0)
 		return main_fail(&err);
 	warn_of_overlap(&o);
 	loop_set_base(main_loop());

@@ -10,6 +10,7 @@
 
 #include "flow/flow.h"
 #include "main/options_private.h"
+#include "port/registry.h"
 
 #define RING_DEFAULT 1024
 
@@ -37,6 +38,10 @@ enum {
 	OPT_ADMIN_GROUP,
 	OPT_LOG,
 	OPT_ALLOW_DEBUG,
+	OPT_USER,
+	OPT_KINDS,
+	OPT_SYSTEM_CALLS,
+	OPT_CORE_DUMPS,
 	OPT_CHECK
 };
 
@@ -66,6 +71,10 @@ static const struct option longs[] = {{"run-dir", required_argument, NULL, OPT_R
 				      {"operate-group", required_argument, NULL, OPT_OPERATE_GROUP},
 				      {"admin-group", required_argument, NULL, OPT_ADMIN_GROUP},
 				      {"log-level", required_argument, NULL, OPT_LOG},
+				      {"user", required_argument, NULL, OPT_USER},
+				      {"port-kinds", required_argument, NULL, OPT_KINDS},
+				      {"system-calls", required_argument, NULL, OPT_SYSTEM_CALLS},
+				      {"core-dumps", no_argument, NULL, OPT_CORE_DUMPS},
 				      {"allow-debug", no_argument, NULL, OPT_ALLOW_DEBUG},
 				      {"check", no_argument, NULL, OPT_CHECK},
 				      {"version", no_argument, NULL, 'V'},
@@ -137,6 +146,15 @@ static int options_option(int opt, const char *name, const char *arg, struct opt
 		return option_group(name, arg, &o->groups[ROLE_ADMINISTER], err);
 	case OPT_LOG:
 		return option_level(name, arg, o, err);
+	case OPT_USER:
+		return option_path(name, o->user, sizeof(o->user), arg, err);
+	case OPT_KINDS:
+		return port_allow_kinds(arg, err);
+	case OPT_SYSTEM_CALLS:
+		return option_system_calls(name, arg, o, err);
+	case OPT_CORE_DUMPS:
+		o->core_dumps = true;
+		return 0;
 	case OPT_ALLOW_DEBUG:
 		o->allow_debug = true;
 		return option_allow_debug(name, err);
@@ -152,6 +170,8 @@ static int options_defaults(struct options *o, struct error *err)
 	    snprintf(o->socket, sizeof(o->socket), "%s/corelaned.sock", o->run_dir) >= (int)sizeof(o->socket))
 		return error_set(err, EINVAL, "--run-dir", o->run_dir, "a shorter path",
 				 "is too long for a socket in it");
+	if (!o->system_calls_given)
+		o->system_calls = o->user[0] ? FILTER_KILL : FILTER_OFF;
 	if (o->memory_mb == 0)
 		o->memory_mb = 512;
 	if (o->fib_bytes == 0)

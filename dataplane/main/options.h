@@ -7,6 +7,7 @@
 
 #include "api/role.h"
 #include "base/error.h"
+#include "privilege/filter.h"
 #include "threads/machine.h"
 #include "threads/placement.h"
 
@@ -30,6 +31,10 @@ struct options {
 	char router_mac[18]; // empty: derived from the host and the run directory
 	char log_level[16];
 	const char *groups[ROLES]; // by role
+	char user[32];             // to run as; empty: the one that started the process
+	enum filter_mode system_calls;
+	bool system_calls_given;
+	bool core_dumps;
 	bool check;
 	bool allow_debug;
 	const char *eal[32]; // further arguments for DPDK, after "--"

@@ -17,4 +17,5 @@ int option_idle(const char *name, const char *text, struct options *o, struct er
 int option_yield(const char *name, const char *text, struct options *o, struct error *err);
 int option_allow_debug(const char *name, struct error *err); // refused by a program that cannot inject faults
 int option_group(const char *name, const char *text, const char **out, struct error *err);
+int option_system_calls(const char *name, const char *text, struct options *o, struct error *err);
 int option_level(const char *name, const char *text, struct options *o, struct error *err);

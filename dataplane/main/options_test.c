@@ -13,6 +13,7 @@
 
 #include "base/fault_injection.h"
 #include "main/options.h"
+#include "port/registry.h"
 
 static struct options o;
 static struct error err;
@@ -221,13 +222,47 @@ static void order_of_workers(void **state)
 	assert_int_equal(o.placement.worker_cpus[1], 0);
 }
 
+static void rights(void **state)
+{
+	assert_int_equal(parse(""), 0);
+	assert_string_equal(o.user, "");
+	assert_int_equal(o.system_calls, FILTER_OFF);
+	assert_false(o.core_dumps);
+	assert_int_equal(parse("--user corelane --core-dumps"), 0);
+	assert_string_equal(o.user, "corelane");
+	assert_int_equal(o.system_calls, FILTER_KILL);
+	assert_true(o.core_dumps);
+	assert_int_equal(parse("--system-calls any --user corelane"), 0);
+	assert_int_equal(o.system_calls, FILTER_OFF);
+	assert_int_equal(parse("--system-calls logged"), 0);
+	assert_int_equal(o.system_calls, FILTER_LOG);
+	assert_int_equal(parse("--system-calls some"), -EINVAL);
+	assert_string_equal(err.valid, "any, logged, filtered");
+}
+
+static void kinds_of_ports(void **state)
+{
+	assert_true(port_kind_allowed("tap") && port_kind_allowed("dpdk"));
+	assert_int_equal(parse("--port-kinds vhost,tap"), 0);
+	assert_true(port_kind_allowed("tap") && port_kind_allowed("vhost"));
+	assert_false(port_kind_allowed("dpdk") || port_kind_allowed("memif"));
+	assert_int_equal(parse("--port-kinds tap,veth"), -EINVAL);
+	assert_string_equal(err.message,
+			    "--port-kinds 'tap,veth': 'veth' is not a kind of port; valid: a list of dpdk, tap, memif, "
+			    "vhost");
+	assert_int_equal(parse("--port-kinds tap,"), -EINVAL);
+	assert_true(port_kind_allowed("vhost")); // as before
+	assert_int_equal(parse("--port-kinds dpdk,tap,memif,vhost"), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(defaults),         cmocka_unit_test(all_given),
 		cmocka_unit_test(eal_arguments),    cmocka_unit_test(refused),
 		cmocka_unit_test(long_paths),       cmocka_unit_test(names_of_vrouter),
-		cmocka_unit_test(order_of_workers), cmocka_unit_test(faults_where_they_are_linked)};
+		cmocka_unit_test(order_of_workers), cmocka_unit_test(faults_where_they_are_linked),
+		cmocka_unit_test(rights),           cmocka_unit_test(kinds_of_ports)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -101,6 +101,21 @@ int option_yield(const char *name, const char *text, struct options *o, struct e
 	return ret;
 }
 
+int option_system_calls(const char *name, const char *text, struct options *o, struct error *err)
+{
+	static const char *const modes[] = {[FILTER_OFF] = "any", [FILTER_LOG] = "logged", [FILTER_KILL] = "filtered"};
+	unsigned i;
+
+	for (i = 0; i < sizeof(modes) / sizeof(*modes); i++) {
+		if (strcmp(text, modes[i]) != 0)
+			continue;
+		o->system_calls = (enum filter_mode)i;
+		o->system_calls_given = true;
+		return 0;
+	}
+	return error_set(err, EINVAL, name, text, "any, logged, filtered", "is not a treatment of system calls");
+}
+
 int option_allow_debug(const char *name, struct error *err)
 {
 	return fault_injection ? 0

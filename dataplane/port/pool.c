@@ -2,6 +2,8 @@
 #include "port/port_kinds.h"
 
 #include <stdio.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <rte_eal.h>
 #include <rte_errno.h>
@@ -33,6 +35,16 @@ unsigned port_pool_data_room(void)
 	return RTE_PKTMBUF_HEADROOM + (pool_room ? pool_room : PORT_POOL_ROOM);
 }
 
+static void leave_out_of_dumps(struct rte_mempool *pool, void *arg, struct rte_mempool_memhdr *memory, unsigned i)
+{
+	const uintptr_t mask = (uintptr_t)getpagesize() - 1;
+	uintptr_t from = ((uintptr_t)memory->addr + mask) & ~mask, to = ((uintptr_t)memory->addr + memory->len) & ~mask;
+
+	if (from < to)
+		madvise((void *)from, to - from,
+			MADV_DONTDUMP); // fails for hugepages, which are shared: no dump has them
+}
+
 static struct rte_mempool *pool_new(unsigned numa)
 {
 	unsigned n = pool_size ? pool_size : rte_eal_has_hugepages() ? PORT_POOL_HUGE : PORT_POOL_NO_HUGE;
@@ -45,6 +57,8 @@ static struct rte_mempool *pool_new(unsigned numa)
 	if (pool == NULL)
 		LOG(ERR, "cannot create %u packet buffers of %u bytes on NUMA node %u: %s", n, port_pool_data_room(),
 		    numa, rte_strerror(rte_errno));
+	else
+		rte_mempool_mem_iter(pool, leave_out_of_dumps, NULL);
 	return pool;
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -13,6 +14,7 @@
 #include "port/registry.h"
 
 static const struct port_ops *const kinds[] = {&port_dpdk_ops, &port_tap_ops, &port_memif_ops, &port_vhost_ops};
+static unsigned allowed_kinds = UINT_MAX; // bitmap of indexes of kinds
 
 DROP_REASON(frame_too_long,
 	    "The frame is longer than its port's MTU with an Ethernet header and two VLAN tags. A vhost-user guest's "
@@ -79,6 +81,37 @@ static const struct port_ops *find_kind(const char *kind)
 	return NULL;
 }
 
+int port_allow_kinds(const char *list, struct error *err)
+{
+	unsigned i, found = 0;
+	const char *p = list;
+	size_t len;
+
+	do {
+		len = strcspn(p, ",");
+		for (i = 0; i < RTE_DIM(kinds); i++)
+			if (strlen(kinds[i]->kind) == len && strncmp(kinds[i]->kind, p, len) == 0)
+				break;
+		if (i == RTE_DIM(kinds))
+			return error_set(err, EINVAL, "--port-kinds", list, "a list of dpdk, tap, memif, vhost",
+					 "'%.*s' is not a kind of port", (int)len, p);
+		found |= 1u << i;
+		p += len;
+	} while (*p++ == ',');
+	allowed_kinds = found;
+	return 0;
+}
+
+bool port_kind_allowed(const char *kind)
+{
+	unsigned i;
+
+	for (i = 0; i < RTE_DIM(kinds); i++)
+		if (strcmp(kinds[i]->kind, kind) == 0)
+			return (allowed_kinds >> i & 1) != 0;
+	return false;
+}
+
 // A host port has MAC, MTU and VLAN of its fabric port.
 static int port_check_host(struct port_config *cfg, struct error *err)
 {
@@ -139,6 +172,9 @@ int port_config_check(struct port_config *cfg, struct error *err)
 {
 	int ret;
 
+	if (find_kind(cfg->kind) != NULL && !port_kind_allowed(cfg->kind))
+		return error_set(err, EPERM, "port.device", cfg->kind, "corelaned --port-kinds",
+				 "this daemon was started without the rights for such ports");
 	if (find_kind(cfg->kind) == NULL)
 		return error_set(err, EINVAL, "port.device", cfg->kind, "dpdk, tap, memif, vhost",
 				 "a port needs a device");

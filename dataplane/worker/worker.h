@@ -94,6 +94,8 @@ const char *worker_thread_name(const struct worker *w, char name[16]); // "pmd-f
 
 // Callbacks for other modules (base/notify.h); NULL: not needed. Registered before there are workers.
 struct worker_listener {
+	// On the worker, before its first loop. A negative errno ends the thread, and the worker is not added.
+	int (*enter)(unsigned worker);
 	// On the worker, between two walks of its graph; tsc: when the last one began.
 	void (*each_loop)(unsigned worker, uint64_t tsc);
 	// On the worker. True: there is more to do soon, so it must not wait for a packet.

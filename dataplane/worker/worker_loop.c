@@ -66,6 +66,17 @@ static void worker_notify_loop(const struct worker *w, uint64_t tsc)
 			l->each_loop(w->id, tsc);
 }
 
+static int worker_notify_enter(const struct worker *w)
+{
+	const struct worker_listener *l;
+	int ret = 0;
+
+	for (l = listeners; l && ret == 0; l = l->next)
+		if (l->enter)
+			ret = l->enter(w->id);
+	return ret;
+}
+
 static void worker_loop(struct worker *w)
 {
 	struct recorder *r = w->recorder;
@@ -121,8 +132,12 @@ static int worker_enter(struct worker *w)
 	counters = w->counters;
 	idle_enter();
 	recorder_enter(w->recorder);
-	rcu_reader_online(w->id);
-	return 0;
+	ret = worker_notify_enter(w); // may take rights from this thread: what needs them is done
+	if (ret < 0)
+		rte_thread_unregister();
+	else
+		rcu_reader_online(w->id);
+	return ret;
 }
 
 static void *worker_main(void *arg)

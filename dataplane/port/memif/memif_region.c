@@ -110,6 +110,7 @@ int memif_region_map(struct memif_region *r, int fd, uint64_t size)
 	addr = mmap(NULL, mapped, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (addr == MAP_FAILED)
 		return -errno;
+	madvise(addr, mapped, MADV_DONTDUMP);
 	guard = guard_add(addr, mapped);
 	if (guard < 0) {
 		munmap(addr, mapped);
