@@ -58,11 +58,12 @@ run_pytest() { # DIRECTORY [SUITE [ARGUMENT...]]
   /usr/bin/python3 -m pytest -q -p no:cacheprovider --junitxml="$results/$part.$(basename "$1")${2:-}.xml" "${@:3}" "$1"
 }
 
-# Routed tenant ports without flows, and with; workers have nothing to do with that.
+# Routed tenant ports without flows, and with, which is also the run with few rights and filtered system calls; workers have
+# nothing to do with either.
 run_packet() {
   local status=0
   run_pytest tests/packet || status=1
-  CORELANE_STATEFUL=1 run_pytest tests/packet .stateful "${workers_apart[@]}" || status=1
+  CORELANE_STATEFUL=1 CORELANED_OPTIONS="--user nobody" run_pytest tests/packet .stateful "${workers_apart[@]}" || status=1
   return $status
 }
 

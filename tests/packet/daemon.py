@@ -35,7 +35,10 @@ def own_namespace():
 
 class Daemon:
     def __init__(self, *options):
+        options += tuple(os.environ.get("CORELANED_OPTIONS", "").split())
         self.dir = tempfile.mkdtemp(prefix="corelane-packet-")
+        if "--user" in options:
+            shutil.chown(self.dir, options[options.index("--user") + 1])
         self.socket = os.path.join(self.dir, "corelaned.sock")
         self.cli_path = os.environ.get("CORELANE") or os.path.join(ROOT, "bin", "corelane")
         path = os.environ.get("CORELANED") or os.path.join(ROOT, "build", "dataplane", "corelaned")

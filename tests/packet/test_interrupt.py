@@ -105,9 +105,9 @@ def waits(daemon):
 
 
 @pytest.mark.parametrize("kind", ["tap", "memif", "vhost"])
-def test_packets_wake(daemon, kind, tmp_path):
+def test_packets_wake(daemon, kind):
     """A frame after a pause, long or short, arrives much sooner than at the worker's next timeout."""
-    with wire(daemon, *cable(kind, tmp_path)) as w:
+    with wire(daemon, *cable(kind, daemon.dir)) as w:
         w.pass_one(0)
         before = waits(daemon)
         seconds = []
@@ -214,10 +214,10 @@ def numbers_from(tap):
     return numbers
 
 
-def test_policies_switched_under_traffic(daemon, tmp_path):
+def test_policies_switched_under_traffic(daemon):
     """A hundred changes on both workers while frames pass a memif cable: all frames arrive in order."""
     policies = ("interrupt", "sleep", "interrupt", "yield", "interrupt")
-    with wire(daemon, *cable("memif", tmp_path)) as w:
+    with wire(daemon, *cable("memif", daemon.dir)) as w:
         w.pass_one(0)
         numbers = []
         with sender(daemon, "a") as sent:

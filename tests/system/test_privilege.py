@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A daemon with --user: what each of its threads may do, and that every kind of port works all the same."""
+import contextlib
+import os
+import pwd
+import signal
+import subprocess
+import sys
+import time
+import types
+
+import pytest
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, os.path.join(ROOT, "tests", "packet"))
+from daemon import CLONE_NEWNET, Daemon, Refused, checked, libc  # noqa: E402
+from router import Tap  # noqa: E402
+from test_interrupt import Wire, cable, wire  # noqa: E402
+
+USER = "nobody"
+UID = str(pwd.getpwnam(USER).pw_uid)
+NET_ADMIN, NET_RAW, SYS_ADMIN = 1 << 12, 1 << 13, 1 << 21
+NETNS = f"corelane-privilege-{os.getpid()}"
+CPU = max(os.sched_getaffinity(0))
+
+
+def start(*options):
+    d = Daemon("--idle", "interrupt", "--user", USER, *options)
+    d.cli("worker", "add", 1, "--cpu", CPU, "--idle", "interrupt")
+    return d
+
+
+@pytest.fixture(scope="module")
+def daemon():
+    d = start()
+    try:
+        yield d
+        d.check_alive()
+    except BaseException:
+        print(d.log())
+        raise
+    finally:
+        assert d.stop() == 0
+
+
+@pytest.fixture
+def netns():
+    subprocess.run(["ip", "netns", "add", NETNS], check=True)
+    yield NETNS
+    subprocess.run(["ip", "netns", "del", NETNS], check=True)
+
+
+@contextlib.contextmanager
+def inside(name):
+    with open("/proc/thread-self/ns/net", "rb") as own, open(f"/run/netns/{name}", "rb") as other:
+        checked(libc.setns(other.fileno(), CLONE_NEWNET))
+        try:
+            yield
+        finally:
+            checked(libc.setns(own.fileno(), CLONE_NEWNET))
+
+
+def status(pid, tid=None):
+    with open(f"/proc/{pid}/task/{tid or pid}/status", encoding="ascii") as f:
+        return dict(line.rstrip("\n").split(":\t", 1) for line in f if ":\t" in line)
+
+
+def threads(d):
+    return [status(d.process.pid, tid) for tid in os.listdir(f"/proc/{d.process.pid}/task")]
+
+
+def helpers(d):
+    pids = [p for p in os.listdir("/proc") if p.isdigit()]
+    found = []
+    for pid in pids:
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            s = status(pid)
+            if s["PPid"] == str(d.process.pid):
+                found.append(s)
+    return found
+
+
+def check_rights(d, drivers):
+    """drivers: capabilities that calls into DPDK's drivers may use."""
+    all_threads = threads(d)
+    names = [t["Name"] for t in all_threads]
+    assert {"corelaned", "eal-intr-thread", "pmd-fwd-0", "pmd-fwd-1"} <= set(names)
+    for t in all_threads:
+        worker = t["Name"].startswith("pmd-")
+        assert t["Uid"].split() == [UID] * 4, t
+        assert t["Gid"].split() == [str(pwd.getpwnam(USER).pw_gid)] * 4, t
+        assert int(t["CapEff"], 16) == int(t["CapInh"], 16) == int(t["CapAmb"], 16) == int(t["CapBnd"], 16) == 0, t
+        assert int(t["CapPrm"], 16) == (0 if worker else drivers), t
+        assert t["NoNewPrivs"] == "1", t
+        assert (t["Seccomp"], t["Seccomp_filters"]) == ("2", "2" if worker else "1"), t
+
+
+def test_rights(daemon):
+    check_rights(daemon, NET_ADMIN | NET_RAW)
+    helper, = helpers(daemon)
+    assert helper["Name"] == "corelane-helper"
+    assert helper["Uid"].split() == [UID] * 4
+    assert int(helper["CapEff"], 16) == int(helper["CapPrm"], 16) == NET_ADMIN | SYS_ADMIN
+    assert (helper["NoNewPrivs"], helper["Seccomp"]) == ("1", "2")
+
+
+def test_no_core_file(daemon):
+    pid = daemon.process.pid
+    with open(f"/proc/{pid}/limits", encoding="ascii") as f:
+        core = next(line for line in f if line.startswith("Max core file size")).split()
+    assert core[4:6] == ["0", "0"]
+    assert os.stat(f"/proc/{pid}/environ").st_uid == 0  # root's while the process cannot be dumped
+
+
+@pytest.mark.parametrize("kind", ["tap", "memif", "vhost"])
+def test_traffic(daemon, kind):
+    with wire(daemon, *cable(kind, daemon.dir)) as w:
+        for i in range(20):
+            w.pass_one(i, back=i % 2 == 0)
+        check_rights(daemon, NET_ADMIN | NET_RAW)
+
+
+def test_tap_in_a_namespace(daemon, netns):
+    w = Wire(daemon)
+    try:
+        daemon.cli("port", "add", "n", "tenant", "tap", "--bridge", "near", "--netns", netns)
+        w.ports.append("n")
+        w.wait_up()
+        tap = Tap(types.SimpleNamespace(namespace=lambda: inside(netns)), "n", None)
+        w.taps[1].sock.close()
+        w.taps[1] = tap
+        for i in range(20):
+            w.pass_one(i, back=i % 2 == 0)
+        daemon.cli("port", "set", "n", "--mtu", 1400)
+        link = subprocess.run(["ip", "-n", netns, "link", "show", "n"], capture_output=True, text=True, check=True).stdout
+        assert "mtu 1400" in link
+        with pytest.raises(Refused, match="n 'n'|tap.ifname 'n': exists already"):
+            daemon.cli("port", "add", "m", "tenant", "tap", "--ifname", "n", "--bridge", "near", "--netns", netns)
+        with pytest.raises(Refused, match="tap.netns 'none-such': cannot be opened"):
+            daemon.cli("port", "add", "m", "tenant", "tap", "--bridge", "near", "--netns", "none-such")
+    finally:
+        w.close()
+
+
+def test_af_packet(daemon):
+    with daemon.namespace():
+        subprocess.run(["ip", "link", "add", "px0", "type", "veth", "peer", "name", "px1"], check=True)
+        subprocess.run(["ip", "link", "set", "px1", "up"], check=True)
+    w = Wire(daemon)
+    try:
+        daemon.cli("worker", "set", 0, "--idle", "sleep")  # af_packet has no interrupts
+        daemon.cli("port", "add", "p", "tenant", "dpdk", "net_af_packet0,iface=px0", "--bridge", "near", "--polled-by", "0:0")
+        w.ports.append("p")
+        w.wait_up()
+        w.taps[1].sock.close()
+        w.taps[1] = Tap(daemon, "px1", None)
+        for i in range(20):
+            w.pass_one(i, back=i % 2 == 0)
+        daemon.cli("port", "set", "p", "--mtu", 1400)
+        check_rights(daemon, NET_ADMIN | NET_RAW)
+    finally:
+        w.close()
+        daemon.cli("worker", "set", 0, "--idle", "interrupt")
+
+
+def test_fewer_kinds_need_fewer_rights():
+    d = start("--port-kinds", "vhost,memif")
+    try:
+        check_rights(d, 0)
+        assert helpers(d) == []
+        d.cli("bridge", "add", "near")
+        with pytest.raises(Refused, match="port.device 'tap': this daemon was started without the rights for such ports"):
+            d.cli("port", "add", "t", "tenant", "tap", "--bridge", "near")
+    finally:
+        assert d.stop() == 0
+
+
+def test_helper_ends_with_the_daemon():
+    d = start()
+    helper, = helpers(d)
+    try:
+        d.process.kill()
+        d.process.wait()
+        deadline = time.monotonic() + 5
+        while os.path.exists(f"/proc/{helper['Pid']}") and status(helper["Pid"])["State"][0] != "Z":
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+    finally:
+        d.stop()
+
+
+def test_daemon_outlives_its_helper():
+    d = start()
+    try:
+        helper, = helpers(d)
+        os.kill(int(helper["Pid"]), signal.SIGKILL)
+        d.cli("bridge", "add", "near")
+        with pytest.raises(Refused, match="the helper process, which makes taps, has ended"):
+            d.cli("port", "add", "t", "tenant", "tap", "--bridge", "near")
+        d.check_alive()
+    finally:
+        assert d.stop() == 0
+
+
+@pytest.mark.parametrize("user,why", [("root", "has all rights"), ("none-such", "does not exist")])
+def test_refused_users(tmp_path, user, why):
+    program = os.environ.get("CORELANED") or os.path.join(ROOT, "build", "dataplane", "corelaned")
+    done = subprocess.run([program, "--run-dir", str(tmp_path / "run"), "--no-huge", "--user", user], capture_output=True, text=True, check=False,
+                          timeout=30)
+    assert done.returncode == 2
+    assert done.stderr == f"corelaned: --user '{user}': {why}; valid: a user of this machine other than root\n"
+    assert not (tmp_path / "run").exists()
