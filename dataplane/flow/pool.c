@@ -14,8 +14,8 @@
 #define FLOWS_BYTES ((FLOW_CAPACITY_MAX + 1ull) * sizeof(struct flow))
 #define CHUNKS_BYTES ((CHUNKS_MAX + 1ull) * sizeof(struct flow_chunk))
 #define OWNERS_BYTES (CHUNKS_MAX + 1ull)
-#define FILL_FIRST 1024 // chunks that get memory in the request that needs them, 13 MB: the others in shares
-#define FILL_SHARE 128  // chunks in one turn of the master
+#define FILL_FIRST 256 // chunks that get memory in the request that needs them, 3 MB: the others in shares
+#define FILL_SHARE 128 // chunks in one turn of the master
 
 EVENT_KIND(flow_memory, ERROR,
 	   "There was no memory for all flows any more while the table got it. It keeps the flows that have memory: "
