@@ -1,25 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
-// ip_local: takes packets for the router's own addresses. It answers ICMP echo and nothing else.
-// Reads: l3, vrf.  Writes: flags.  Next: back to the route lookup with the answer.
+// ip_local: takes packets for the router's own addresses. It answers ICMP echo and nothing else. ICMP errors about the
+// length of tunnel packets go to the master.
+// Reads: l3, vrf, flags.  Writes: flags.  Next: back to the route lookup with the answer, or punt.
 #include <netinet/in.h>
 
+#include <rte_cycles.h>
 #include <rte_icmp.h>
 
+#include "base/bucket.h"
 #include "base/rcu.h"
 #include "graph/node.h"
 #include "l3/icmp.h"
 #include "l3/ip_header.h"
+#include "l3/path_mtu.h"
+#include "l3/vrf.h"
 #include "port/registry.h"
+#include "worker/punt.h"
 
-enum { IP4 = 1, IP6, ICMP_ERROR };
+enum { IP4 = 1, IP6, ICMP_ERROR, PUNT };
 
+#define ICMP4_UNREACHABLE 3
+#define ICMP4_TOO_BIG 4 // code
+#define ICMP6_TOO_BIG 2
 #define ICMP6_ECHO_REQUEST 128
 #define ICMP6_ECHO_REPLY 129
 
 DROP_REASON(local_truncated, "A packet for the router itself ends before its headers do.");
 DROP_REASON(local_no_service, "A packet for the router has a protocol or port that the router does not serve.");
 DROP_REASON(local_icmp_checksum, "An ICMP message for the router has a wrong checksum.");
-DROP_REASON(local_icmp_ignored, "An ICMP message for the router is not an echo request. The router ignores it.");
+DROP_REASON(local_icmp_ignored,
+	    "An ICMP message for the router is neither an echo request nor an error about the length of "
+	    "a tunnel packet. The router ignores it.");
+DROP_REASON(path_mtu_forged,
+	    "An ICMP error of the underlay says that a packet is too big, but quotes none that this node can "
+	    "have sent, or gives an MTU below 576 (IPv6: 1,280): it is forged or damaged.");
+DROP_REASON(path_mtu_rate,
+	    "More than 20 ICMP errors per second said that tunnel packets are too big. The others suffice.");
 DROP_REASON(local_echo_off, "ICMP echo to the gateway is switched off on this port.");
 DROP_REASON(local_fragment, "A fragment is for the router itself, which does not reassemble packets.");
 
@@ -50,6 +66,21 @@ static inline edge_t ip_local_unserved(struct rte_mbuf *m, uint8_t proto, const 
 	return ICMP_ERROR;
 }
 
+static __rte_noinline edge_t ip_local_too_big(struct rte_mbuf *m, struct pkt_meta *md, unsigned at, bool v6)
+{
+	static struct bucket budget; // of all workers: the master compares each message with all tunnels
+	struct path_mtu_report r;
+
+	if (md->vrf != VRF_FABRIC || (md->flags & META_FROM_TUNNEL))
+		return drop(m, local_icmp_ignored);
+	if (!path_mtu_read(m, md->l3, at, v6, &r))
+		return drop(m, path_mtu_forged);
+	if (!bucket_take(&budget, rte_rdtsc(), 1, PATH_MTU_RATE, PATH_MTU_RATE, rte_get_tsc_hz()))
+		return drop(m, path_mtu_rate);
+	punt_mark(m, PUNT_PATH_MTU);
+	return PUNT;
+}
+
 static inline edge_t ip_local_echo4(struct rte_mbuf *m, struct pkt_meta *md, struct rte_ipv4_hdr *ip)
 {
 	unsigned hlen = rte_ipv4_hdr_len(ip), at = md->l3 + hlen, len = rte_be_to_cpu_16(ip->total_length) - hlen;
@@ -63,6 +94,8 @@ static inline edge_t ip_local_echo4(struct rte_mbuf *m, struct pkt_meta *md, str
 		return drop(m, local_fragment);
 	if (rte_raw_cksum_mbuf(m, at, len, &raw) < 0 || raw != 0xffff)
 		return drop(m, local_icmp_checksum);
+	if (icmp->icmp_type == ICMP4_UNREACHABLE && icmp->icmp_code == ICMP4_TOO_BIG)
+		return ip_local_too_big(m, md, at, false);
 	if (icmp->icmp_type != RTE_IP_ICMP_ECHO_REQUEST)
 		return drop(m, local_icmp_ignored);
 	if (!echo_allowed(m))
@@ -90,6 +123,8 @@ static inline edge_t ip_local_echo6(struct rte_mbuf *m, struct pkt_meta *md, str
 	if (rte_raw_cksum_mbuf(m, at, len, &raw) < 0 ||
 	    ip_fold(ip_sum(ip->src_addr, 32) + ip->payload_len + RTE_BE16(IPPROTO_ICMPV6) + raw) != 0xffff)
 		return drop(m, local_icmp_checksum);
+	if (icmp->icmp_type == ICMP6_TOO_BIG)
+		return ip_local_too_big(m, md, at, true);
 	if (icmp->icmp_type != ICMP6_ECHO_REQUEST)
 		return drop(m, local_icmp_ignored);
 	if (!echo_allowed(m))
@@ -133,4 +168,4 @@ static uint16_t ip_local(struct rte_graph *graph, struct rte_node *node, void **
 	return node_each(graph, node, objs, n, local_one);
 }
 
-NODE(ip_local, ip_local, [IP4] = "ip4_forward", [IP6] = "ip6_forward", [ICMP_ERROR] = "icmp_error");
+NODE(ip_local, ip_local, [IP4] = "ip4_forward", [IP6] = "ip6_forward", [ICMP_ERROR] = "icmp_error", [PUNT] = "punt");

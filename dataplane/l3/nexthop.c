@@ -11,6 +11,7 @@
 #include "base/rcu.h"
 #include "graph/trace.h"
 #include "l3/fib.h"
+#include "l3/path_mtu.h"
 #include "l3/underlay.h"
 #include "neighbor/adjacency.h"
 #include "neighbor/neighbor.h"
@@ -350,6 +351,7 @@ static void nexthop_rebuild(void)
 
 void nexthop_poll(void)
 {
+	path_mtu_poll();
 	if (dirty && rebuild_step == RTE_DIM(rebuild_order)) {
 		dirty = false;
 		rebuild_step = 0;
@@ -388,6 +390,7 @@ int nexthop_init(void)
 	port_listen(&listener);
 	trace_listen(&tracer);
 	nexthop_follow_neighbors();
+	path_mtu_init();
 	for (i = 0; i < RTE_DIM(own) && ret == 0; i++)
 		ret = nexthop_add(&own[i], false, NULL);
 	return ret;

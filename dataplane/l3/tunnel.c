@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "l3/ip_header.h"
 #include "l3/nexthop.h"
+#include "l3/path_mtu.h"
 #include "l3/tunnel.h"
 #include "l3/vrf.h"
 #include "neighbor/adjacency.h"
@@ -179,9 +180,10 @@ static void push_ip6(struct nexthop_entry *e, struct nexthop *nh, uint8_t proto)
 	nh->pseudo_sum = ip_fold(ip_sum(ip->src_addr, 32) + rte_cpu_to_be_16(proto));
 }
 
-static uint16_t path_mtu(const struct nexthop *nh)
+static uint16_t tunnel_mtu(const struct nexthop *nh, const struct ip_addr *remote)
 {
-	uint16_t mtu = UINT16_MAX;
+	const struct path_mtu *learned = path_mtu_of(remote);
+	uint16_t mtu = learned ? learned->mtu : UINT16_MAX;
 	unsigned i;
 
 	for (i = 0; i < nh->n_paths; i++)
@@ -214,7 +216,7 @@ void tunnel_build(struct nexthop_entry *e, struct nexthop *nh)
 		push_ip4(e, nh, t->encap->proto);
 	else
 		push_ip6(e, nh, t->encap->proto);
-	mtu = path_mtu(nh);
+	mtu = tunnel_mtu(nh, &t->remote);
 	e->overhead = nh->hdr_len;
 	nh->mtu = mtu > nh->hdr_len ? (uint16_t)(mtu - nh->hdr_len) : 0;
 	nh->edge = (uint8_t)(NH_EDGE_ENCAP + encap_send_place(t->encap, t->remote.family == IPV6));

@@ -13,10 +13,11 @@
 #include "graph/meta.h"
 
 enum punt {
-	PUNT_ARP,   // a frame; m->port is the port that it came in by
-	PUNT_ND,    // the same
-	PUNT_HOLD,  // an IP packet (data starts there) that waits for adjacency meta->arg
-	PUNT_GLEAN, // an IP packet that waits for its destination address, a host on port meta->arg
+	PUNT_ARP,      // a frame; m->port is the port that it came in by
+	PUNT_ND,       // the same
+	PUNT_HOLD,     // an IP packet (data starts there) that waits for adjacency meta->arg
+	PUNT_GLEAN,    // an IP packet that waits for its destination address, a host on port meta->arg
+	PUNT_PATH_MTU, // an ICMP error for the router; its IP header is at meta->l3
 	PUNT_KINDS
 };
 
