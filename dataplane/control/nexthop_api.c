@@ -5,9 +5,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <rte_cycles.h>
+
 #include "api/api.h"
 #include "base/field_limits.h"
 #include "l3/nexthop.h"
+#include "l3/path_mtu.h"
 #include "neighbor/adjacency.h"
 #include "nexthop.pb-c.h"
 #include "port/registry.h"
@@ -249,6 +252,19 @@ static void nexthop_api_encode_paths(struct api_call *call, const struct nexthop
 	}
 }
 
+static void nexthop_api_encode_path_mtu(struct api_call *call, const struct nexthop_entry *e,
+					Corelane__V1__NexthopState *s)
+{
+	const struct path_mtu *path = e->cfg.kind == NH_TUNNEL ? path_mtu_of(&e->cfg.tunnel.remote) : NULL;
+	uint64_t now = path_mtu_clock();
+
+	s->path_mtu_hop = nexthop_api_encode_addr(call, path ? &path->hop : &(struct ip_addr){0});
+	if (path == NULL)
+		return;
+	s->path_mtu = path->mtu;
+	s->path_mtu_seconds = path->until > now ? (uint32_t)((path->until - now) / rte_get_tsc_hz()) : 0;
+}
+
 static void nexthop_api_encode(struct api_call *call, const struct nexthop_entry *e, PbNexthop *out)
 {
 	const struct nexthop *nh = nexthop_table[e->cfg.id];
@@ -261,6 +277,7 @@ static void nexthop_api_encode(struct api_call *call, const struct nexthop_entry
 	s->references = e->refs;
 	s->mtu = nh->mtu == UINT16_MAX ? 0 : nh->mtu;
 	s->overhead = e->overhead;
+	nexthop_api_encode_path_mtu(call, e, s);
 	s->origin = api_strdup(call, e->cfg.id < NEXTHOP_API_MAX ? "api" : "system");
 	nexthop_api_encode_paths(call, nh, s);
 	out->state = s;

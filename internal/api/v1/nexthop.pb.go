@@ -589,15 +589,19 @@ func (*Nexthop_Local) isNexthop_Kind() {}
 func (*Nexthop_Reject) isNexthop_Kind() {}
 
 type NexthopState struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Resolved      bool                   `protobuf:"varint,1,opt,name=resolved,proto3" json:"resolved,omitempty"`
-	References    uint32                 `protobuf:"varint,2,opt,name=references,proto3" json:"references,omitempty"` // routes, labels, VNIs, groups, bridges and MACs that use it
-	Mtu           uint32                 `protobuf:"varint,3,opt,name=mtu,proto3" json:"mtu,omitempty"`               // largest inner IP packet
-	Overhead      uint32                 `protobuf:"varint,4,opt,name=overhead,proto3" json:"overhead,omitempty"`     // bytes that encapsulation adds
-	Paths         []string               `protobuf:"bytes,5,rep,name=paths,proto3" json:"paths,omitempty"`            // ways out, "fab0 via 192.0.2.2 lladdr 02:.."
-	Origin        string                 `protobuf:"bytes,6,opt,name=origin,proto3" json:"origin,omitempty"`          // "api" or "system"
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	state      protoimpl.MessageState `protogen:"open.v1"`
+	Resolved   bool                   `protobuf:"varint,1,opt,name=resolved,proto3" json:"resolved,omitempty"`
+	References uint32                 `protobuf:"varint,2,opt,name=references,proto3" json:"references,omitempty"` // routes, labels, VNIs, groups, bridges and MACs that use it
+	Mtu        uint32                 `protobuf:"varint,3,opt,name=mtu,proto3" json:"mtu,omitempty"`               // largest inner IP packet
+	Overhead   uint32                 `protobuf:"varint,4,opt,name=overhead,proto3" json:"overhead,omitempty"`     // bytes that encapsulation adds
+	Paths      []string               `protobuf:"bytes,5,rep,name=paths,proto3" json:"paths,omitempty"`            // ways out, "fab0 via 192.0.2.2 lladdr 02:.."
+	Origin     string                 `protobuf:"bytes,6,opt,name=origin,proto3" json:"origin,omitempty"`          // "api" or "system"
+	// Tunnels: the MTU of the path that a hop of the underlay has reported, that hop, and how long this is used.
+	PathMtu        uint32 `protobuf:"varint,7,opt,name=path_mtu,json=pathMtu,proto3" json:"path_mtu,omitempty"` // 0: none was reported
+	PathMtuHop     string `protobuf:"bytes,8,opt,name=path_mtu_hop,json=pathMtuHop,proto3" json:"path_mtu_hop,omitempty"`
+	PathMtuSeconds uint32 `protobuf:"varint,9,opt,name=path_mtu_seconds,json=pathMtuSeconds,proto3" json:"path_mtu_seconds,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *NexthopState) Reset() {
@@ -670,6 +674,27 @@ func (x *NexthopState) GetOrigin() string {
 		return x.Origin
 	}
 	return ""
+}
+
+func (x *NexthopState) GetPathMtu() uint32 {
+	if x != nil {
+		return x.PathMtu
+	}
+	return 0
+}
+
+func (x *NexthopState) GetPathMtuHop() string {
+	if x != nil {
+		return x.PathMtuHop
+	}
+	return ""
+}
+
+func (x *NexthopState) GetPathMtuSeconds() uint32 {
+	if x != nil {
+		return x.PathMtuSeconds
+	}
+	return 0
 }
 
 type NexthopAddRequest struct {
@@ -863,7 +888,7 @@ const file_nexthop_proto_rawDesc = "" +
 	"\x05local\x18\x06 \x01(\v2\x12.corelane.v1.EmptyH\x00R\x05local\x12,\n" +
 	"\x06reject\x18\a \x01(\v2\x12.corelane.v1.EmptyH\x00R\x06reject\x127\n" +
 	"\x05state\x18\x14 \x01(\v2\x19.corelane.v1.NexthopStateB\x06\xc2\xf3\x18\x02p\x01R\x05stateB\x0e\n" +
-	"\x04kind\x12\x06\xc2\xf3\x18\x02h\x01\"\xa6\x01\n" +
+	"\x04kind\x12\x06\xc2\xf3\x18\x02h\x01\"\x8d\x02\n" +
 	"\fNexthopState\x12\x1a\n" +
 	"\bresolved\x18\x01 \x01(\bR\bresolved\x12\x1e\n" +
 	"\n" +
@@ -872,7 +897,11 @@ const file_nexthop_proto_rawDesc = "" +
 	"\x03mtu\x18\x03 \x01(\rR\x03mtu\x12\x1a\n" +
 	"\boverhead\x18\x04 \x01(\rR\boverhead\x12\x14\n" +
 	"\x05paths\x18\x05 \x03(\tR\x05paths\x12\x16\n" +
-	"\x06origin\x18\x06 \x01(\tR\x06origin\"e\n" +
+	"\x06origin\x18\x06 \x01(\tR\x06origin\x12\x19\n" +
+	"\bpath_mtu\x18\a \x01(\rR\apathMtu\x12 \n" +
+	"\fpath_mtu_hop\x18\b \x01(\tR\n" +
+	"pathMtuHop\x12(\n" +
+	"\x10path_mtu_seconds\x18\t \x01(\rR\x0epathMtuSeconds\"e\n" +
 	"\x11NexthopAddRequest\x126\n" +
 	"\anexthop\x18\x01 \x01(\v2\x14.corelane.v1.NexthopB\x06\xc2\xf3\x18\x02h\x01R\anexthop\x12\x18\n" +
 	"\areplace\x18\x02 \x01(\bR\areplace\"#\n" +
