@@ -115,9 +115,10 @@ int flow_start(struct error *err)
 {
 	if (flow_table)
 		return 0;
+	errno = ENOMEM;
 	if (flow_pool_has_room(pool.capacity) && flow_pool_fill(pool.capacity, FILL_FIRST) == 0)
 		flow_table = flow_table_create(pool.capacity * 2ull);
-	return flow_table ? 0 : capacity_error(pool.capacity, ENOMEM, err);
+	return flow_table ? 0 : capacity_error(pool.capacity, errno, err);
 }
 
 void flow_fini(void)

@@ -23,7 +23,7 @@ typedef uint32_t flow_entry_t; // flow << 1 | direction; 0 and 1: none
 
 struct flow_table;
 
-// Creates a table for `entries` (two per flow) at a load of 0.9. NULL sets errno (ENOMEM).
+// Creates a table for `entries` (two per flow) at a load of 0.9. NULL sets errno (ENOMEM, E2BIG).
 struct flow_table *flow_table_create(uint64_t entries);
 void flow_table_destroy(struct flow_table *t); // no thread may use it any more
 

@@ -70,6 +70,7 @@ struct flow_table *flow_table_create(uint64_t entries)
 {
 	struct flow_table *t = aligned_alloc(RTE_CACHE_LINE_SIZE, sizeof(*t));
 	struct flow_array *a = flow_array_create(entries);
+	int code = a ? ENOMEM : errno;
 
 	if (t)
 		memset(t, 0, sizeof(*t));
@@ -79,7 +80,7 @@ struct flow_table *flow_table_create(uint64_t entries)
 		return t;
 	flow_array_free(a);
 	free(t);
-	errno = ENOMEM;
+	errno = code;
 	return NULL;
 }
 
