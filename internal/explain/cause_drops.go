@@ -7,7 +7,7 @@ import (
 )
 
 var drops = row{
-	kind: Drops, colour: "other",
+	kind: Drops, colour: "other", part: "dropped",
 	means: "the router dropped packets for a reason other than a full queue",
 	known: "`corelane drops`",
 	losses: func(f *findings) (out []Cause) {

@@ -12,6 +12,8 @@ var injectedDelay = row{
 			a.add(culprit{kind: Delay, name: "corelane debug delay"}, ns*int64(a.w.Loops), int64(a.w.Loops), ns)
 		}
 	},
+	loop:  func(l *LongLoop) (int64, string) { return l.DelayNS, "corelane debug delay" },
+	grade: counted,
 	describe: func(s *scene, c *Cause) {
 		c.Title = fmt.Sprintf("a delay of %d us is injected into each loop of %s", s.w.DelayUS, s.w.label())
 	},

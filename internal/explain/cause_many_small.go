@@ -50,7 +50,7 @@ func sumOfSmall(e *Evidence, w *Worker, causes []*Cause) (Cause, bool) {
 	sum := Cause{Kind: ManySmall, Worker: w.ID, CPU: w.CPU}
 	groups := map[string]*group{}
 	for _, c := range causes {
-		if !c.Minor || c.Kind == Yield || c.Kind == TimerTick {
+		if !c.Minor || rowOf(c.Kind).apart {
 			continue
 		}
 		name := fmt.Sprintf("%s %s", c.Kind, c.Name)

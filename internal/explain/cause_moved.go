@@ -19,7 +19,8 @@ var moved = row{
 			a.add(culprit{kind: Moved, name: "affinity"}, 0, int64(max(a.w.Moved, uint64(a.movedBack()))), 0)
 		}
 	},
-	always: countWaitElsewhere,
+	always:    countWaitElsewhere,
+	holdsBack: func(*Cause, *Model) bool { return true },
 	// corelaned pins each worker to its CPU, so any move is a mistake
 	limits:   limits{minor: func(*scene, *Cause, bool) bool { return false }},
 	describe: describeMoved,

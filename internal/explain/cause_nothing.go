@@ -4,7 +4,7 @@ package explain
 import "slices"
 
 var nothing = row{
-	kind: Nothing, colour: "idle",
+	kind: Nothing, colour: "idle", part: "empty polls",
 	means: "nothing is wrong: the input is the limit",
 	known: "all workers had time left, and no packets were lost",
 	answers: func(f *findings) []Cause {

@@ -42,11 +42,16 @@ func overloads(f *findings) (out []Cause) {
 	for i := range f.e.Workers {
 		w, m := &f.e.Workers[i], f.models[f.e.Workers[i].ID]
 		stolen, other := 0.0, false
-		for _, c := range f.causes {
-			if c.Worker == w.ID && c.Kind != ManySmall { // it sums up causes that are counted here
-				stolen, other = stolen+c.Share, other || c.Kind == Skew || c.Kind == Moved || c.often
+		for j := range f.causes {
+			c := &f.causes[j]
+			if c.Worker != w.ID && c.Worker >= 0 {
+				continue
 			}
-			other = other || c.Kind == ReaderStopped && c.PPS > fewStolen*m.Achieved
+			r := rowOf(c.Kind)
+			if r.together == nil { // otherwise it sums up causes that are counted here
+				stolen += c.Share
+			}
+			other = other || c.often || r.holdsBack != nil && r.holdsBack(c, m)
 		}
 		if m.saturated() && stolen < fewStolen && !other {
 			out = append(out, Cause{Kind: Overload, Worker: w.ID, CPU: w.CPU, Name: w.Thread, Grade: Counted,

@@ -10,11 +10,13 @@ var ownWork = row{
 	always: func(a *account) {
 		for i := range a.w.LongLoops {
 			l := &a.w.LongLoops[i]
-			if kind, _ := classifyLoop(l); kind == OwnWork {
+			if who, ok := classifyLoop(l); ok && who.kind == OwnWork {
 				a.add(culprit{kind: OwnWork, name: "messages"}, l.MessagesNS, 1, l.MessagesNS)
 			}
 		}
 	},
+	loop:  func(l *LongLoop) (int64, string) { return l.MessagesNS, "configuration changes, ageing" },
+	grade: counted,
 	describe: func(s *scene, c *Cause) {
 		c.Title = fmt.Sprintf("%s was busy with configuration changes or with ageing", s.w.label())
 		c.Why = "workers take part in configuration changes and in ageing between two polls; the daemon records " +

@@ -22,6 +22,12 @@ var pageFaults = row{
 				0)
 		}
 	},
+	grade: func(e *Evidence) Grade {
+		if e.Trace != nil && untimedFaults(e) {
+			return Inferred // the faults are counted, and one costs what was measured
+		}
+		return watched(e)
+	},
 	limits: limits{rate: 1000},
 	describe: func(s *scene, c *Cause) {
 		c.Title = fmt.Sprintf("%s touched memory that was not mapped", s.w.label())

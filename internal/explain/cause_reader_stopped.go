@@ -20,7 +20,8 @@ var readerStopped = row{
 		}
 		return out
 	},
-	limits: limits{loss: minorLoss},
+	holdsBack: func(c *Cause, m *Model) bool { return c.PPS > fewStolen*m.Achieved },
+	limits:    limits{loss: minorLoss},
 	describe: func(s *scene, c *Cause) {
 		p := s.e.port(c.Port)
 		c.Title = fmt.Sprintf("the reader of port %s reads no packets", p.Name)

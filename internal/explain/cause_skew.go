@@ -29,6 +29,7 @@ var skew = row{
 		}
 		return out
 	},
+	holdsBack: func(*Cause, *Model) bool { return true },
 	describe: func(s *scene, c *Cause) {
 		c.Title = fmt.Sprintf("worker %d has no time left, while the others have %.0f %% of theirs", c.Worker,
 			100*c.spare)

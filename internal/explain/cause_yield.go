@@ -25,6 +25,8 @@ var yield = row{
 			a.add(culprit{kind: Yield, name: a.w.Idle}, idle, int64(max(a.w.Voluntary, a.w.SystemCalls)), 0)
 		}
 	},
+	loop:      func(l *LongLoop) (int64, string) { return l.IdleNS, "gave its CPU away" },
+	voluntary: true, apart: true,
 	limits: limits{minor: func(s *scene, c *Cause, lossy bool) bool {
 		if s.m.saturated() {
 			return c.Share < minorShare

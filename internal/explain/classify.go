@@ -51,6 +51,20 @@ func classify(e *Evidence, w *Worker, ev event) (culprit, bool) {
 	return culprit{}, false
 }
 
+// classifyLoop returns what made a loop of the worker long, if that was the worker itself: the cause that took more
+// than half of it. What the kernel did is in the recorded gaps.
+func classifyLoop(l *LongLoop) (culprit, bool) {
+	for i := range rows {
+		if rows[i].loop == nil || l.Taken {
+			continue
+		}
+		if ns, name := rows[i].loop(l); ns*2 > l.NS {
+			return culprit{kind: rows[i].kind, name: name}, true
+		}
+	}
+	return culprit{}, false
+}
+
 func eventOfSum(s *kernel.Sum) event { return event{s.Kind, s.Why, s.ID, s.PID, s.Name} }
 
 // eventOfGap returns the event of a gap. A gap names the thread that had most of it, but that thread is to blame only

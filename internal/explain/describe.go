@@ -11,11 +11,17 @@ import (
 
 // gradeOf returns how far the time of a cause can be trusted.
 func gradeOf(e *Evidence, c *Cause) Grade {
-	switch {
-	case c.Kind != Moved && rowOf(c.Kind).always != nil:
-		return Counted
-	case e.Trace == nil, c.Kind == PageFaults && untimedFaults(e):
-		return Inferred // page faults are counted, and one costs what was measured
+	if r := rowOf(c.Kind); r.grade != nil {
+		return r.grade(e)
+	}
+	return watched(e)
+}
+
+func counted(*Evidence) Grade { return Counted }
+
+func watched(e *Evidence) Grade {
+	if e.Trace == nil {
+		return Inferred
 	}
 	return Seen
 }

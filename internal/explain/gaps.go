@@ -25,8 +25,8 @@ func gapsOf(e *Evidence, w *Worker) []GapReport {
 		}
 	}
 	for _, l := range w.LongLoops {
-		if kind, what := classifyLoop(&l); kind != "" {
-			out = append(out, GapReport{FromNS: l.FromNS, NS: l.NS, Kind: kind, Culprit: what})
+		if who, ok := classifyLoop(&l); ok {
+			out = append(out, GapReport{FromNS: l.FromNS, NS: l.NS, Kind: who.kind, Culprit: who.name})
 		}
 	}
 	slices.SortFunc(out, func(a, b GapReport) int { return cmp.Compare(b.NS, a.NS) })
@@ -40,24 +40,8 @@ func gapText(who culprit, ran int, name string) string {
 	switch {
 	case who.tid != 0:
 		return fmt.Sprintf("%s (%d)", who.name, who.tid)
-	case who.kind == Yield && ran != 0:
+	case rowOf(who.kind).voluntary && ran != 0:
 		return fmt.Sprintf("gave its CPU to %s (%d)", name, ran)
 	}
 	return cmp.Or(who.name, string(who.kind))
-}
-
-// classifyLoop says what made a loop of the worker long, if that was the worker itself. What the kernel did is in the
-// recorded gaps.
-func classifyLoop(l *LongLoop) (Kind, string) {
-	switch {
-	case l.Taken:
-		return "", ""
-	case l.DelayNS*2 > l.NS:
-		return Delay, "corelane debug delay"
-	case l.IdleNS*2 > l.NS:
-		return Yield, "gave its CPU away"
-	case l.MessagesNS*2 > l.NS:
-		return OwnWork, "configuration changes, ageing"
-	}
-	return "", ""
 }

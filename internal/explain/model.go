@@ -73,10 +73,11 @@ func (m *Model) parts(e *Evidence, w *Worker, causes []*Cause, window, empty, ba
 		c.Share = float64(c.LostNS) / float64(e.ns())
 		m.Parts = append(m.Parts, Part{partName(c), c.Kind, c.Share, rate(c.Share * window)})
 	}
-	m.Parts = append(m.Parts, Part{"small batches", SmallBatches, batches / window, rate(batches)},
-		Part{"empty polls", Nothing, empty / window, rate(empty)},
-		Part{"dropped", Drops, 0, m.Achieved - m.Delivered})
+	m.Parts = append(m.Parts, smallBatches.partOf(batches/window, rate(batches)),
+		nothing.partOf(empty/window, rate(empty)), drops.partOf(0, m.Achieved-m.Delivered))
 }
+
+func (r *row) partOf(share, pps float64) Part { return Part{r.part, r.kind, share, pps} }
 
 // cyclesOf returns the cycles of all causes together, at most the window.
 func cyclesOf(causes []*Cause, e *Evidence, w *Worker, window float64) float64 {

@@ -22,11 +22,19 @@ type row struct {
 	answers  func(*findings) []Cause // what follows from all other causes; answers are reported first
 	// what the causes of one worker amount to together
 	together func(*Evidence, *Worker, []*Cause) (Cause, bool)
-	// counted by the model of a worker (modelOf); not a cause by itself
-	part bool
+	// the name of what the model of a worker counts (modelOf)
+	part string
+	// the time in a long loop that is this cause, and its name on the timeline
+	loop func(*LongLoop) (int64, string)
+
+	// how far the time can be trusted; nil: as far as kernel events (watched)
+	grade     func(*Evidence) Grade
+	voluntary bool                      // the worker gives its CPU away by itself
+	apart     bool                      // not summed up with other small causes
+	holdsBack func(*Cause, *Model) bool // explains that a worker has no time left, whatever time it took
 
 	limits   limits
-	describe func(*scene, *Cause) // Title, Why and Evidence
+	describe func(*scene, *Cause) // Title, Why and Evidence; nil: not a cause by itself, only part of a model
 	remedy   func(*scene, *Cause) // Fix and FixNote
 	noRemedy string               // what the operator can do if remedy finds nothing
 }
@@ -85,7 +93,7 @@ func Markdown() string {
 	var b strings.Builder
 	b.WriteString("| kind | what happened | how it is known |\n|---|---|---|\n")
 	for _, r := range rows {
-		if !r.part {
+		if r.describe != nil {
 			fmt.Fprintf(&b, "| `%s` | %s | %s |\n", r.kind, r.means, r.known)
 		}
 	}

@@ -45,14 +45,17 @@ func TestTable(t *testing.T) {
 	}
 	for name, kind := range declared {
 		r := rowOf(kind) // panics where there is none
-		if r.means == "" || r.known == "" || r.colour == "" || r.describe == nil {
+		if r.means == "" || r.known == "" || r.colour == "" {
 			t.Errorf("%s: the row is not complete: %+v", name, r)
 		}
-		if r.remedy == nil && r.noRemedy == "" {
-			t.Errorf("%s has neither a remedy nor a reason for none", name)
+		reported := r.claim != nil || r.counters != nil || r.always != nil || r.losses != nil || r.answers != nil ||
+			r.together != nil
+		remedied := r.remedy != nil || r.noRemedy != ""
+		if reported != (r.describe != nil) || reported != remedied {
+			t.Errorf("%s: a cause has a source, a description and a remedy or a reason for none; a part has none of "+
+				"them: %+v", name, r)
 		}
-		if r.claim == nil && r.counters == nil && r.always == nil && r.losses == nil &&
-			r.answers == nil && r.together == nil && !r.part {
+		if !reported && r.part == "" {
 			t.Errorf("%s has no source that it is counted from", name)
 		}
 	}
@@ -65,26 +68,99 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// Kinds are constants of kind.go, never bare strings: a kind without a row has no colour on the page.
-func TestNoOtherKinds(t *testing.T) {
-	words := map[string]bool{}
-	for _, k := range Kinds() {
-		words[string(k)] = true
+// What is special about a cause is a member of its row: no other file than that of the row names its kind.
+func TestKindsAreNamedInTheirRows(t *testing.T) {
+	declared := declaredKinds(t)
+	for name, file := range sources(t) {
+		for _, word := range namesIn(file) {
+			kind, ok := declared[word]
+			if own := "cause_" + strings.ReplaceAll(string(kind), "-", "_") + ".go"; ok && name != own {
+				t.Errorf("%s names %s: only %s may", name, word, own)
+			}
+		}
 	}
+}
+
+// namesIn returns the names that a file uses, without those of fields.
+func namesIn(file *ast.File) (out []string) {
+	fields := map[ast.Node]bool{}
+	ast.Inspect(file, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.SelectorExpr:
+			fields[n.Sel] = true
+		case *ast.KeyValueExpr:
+			fields[n.Key] = true
+		case *ast.Field:
+			for _, name := range n.Names {
+				fields[name] = true
+			}
+		case *ast.Ident:
+			if !fields[n] {
+				out = append(out, n.Name)
+			}
+		}
+		return true
+	})
+	return out
+}
+
+// sources returns the files of the package by name, without tests and kind.go.
+func sources(t *testing.T) map[string]*ast.File {
+	t.Helper()
 	files, err := os.ReadDir(".")
 	if err != nil {
 		t.Fatal(err)
 	}
+	out := map[string]*ast.File{}
 	for _, f := range files {
 		if !strings.HasSuffix(f.Name(), ".go") || strings.HasSuffix(f.Name(), "_test.go") || f.Name() == "kind.go" {
 			continue
 		}
-		file, err := parser.ParseFile(token.NewFileSet(), f.Name(), nil, 0)
-		if err != nil {
+		if out[f.Name()], err = parser.ParseFile(token.NewFileSet(), f.Name(), nil, 0); err != nil {
 			t.Fatal(err)
 		}
+	}
+	return out
+}
+
+// A loop that is mostly one cause is that cause, and at most one cause can be most of a loop. What the kernel took is
+// not the worker's doing.
+func TestLongLoopsHaveOneCause(t *testing.T) {
+	const ns = 1000
+	claimed := map[Kind]int{}
+	for _, l := range []LongLoop{{NS: ns, IdleNS: 600, MessagesNS: 400}, {NS: ns, DelayNS: 501, IdleNS: 499},
+		{NS: ns, MessagesNS: 900, DelayNS: 100}, {NS: ns, IdleNS: 500, MessagesNS: 500}, {NS: ns, GraphNS: ns}} {
+		var kinds []Kind
+		for _, r := range rows {
+			if r.loop == nil {
+				continue
+			}
+			if taken, name := r.loop(&l); taken > ns/2 && name != "" {
+				kinds = append(kinds, r.kind)
+				claimed[r.kind]++
+			}
+		}
+		who, ok := classifyLoop(&l)
+		if len(kinds) > 1 || ok != (len(kinds) == 1) || ok && who.kind != kinds[0] {
+			t.Errorf("%+v: %v, %+v", l, kinds, who)
+		}
+		l.Taken = true
+		if who, ok := classifyLoop(&l); ok {
+			t.Errorf("%+v: %+v", l, who)
+		}
+	}
+	for _, r := range rows {
+		if r.loop != nil && claimed[r.kind] == 0 {
+			t.Errorf("%s: no loop here is this cause; add one", r.kind)
+		}
+	}
+}
+
+// Kinds are constants of kind.go, never bare strings: a kind without a row has no colour on the page.
+func TestNoOtherKinds(t *testing.T) {
+	for name, file := range sources(t) {
 		for _, word := range kindLiterals(file) {
-			t.Errorf("%s: the kind %s is a bare string", f.Name(), word)
+			t.Errorf("%s: the kind %s is a bare string", name, word)
 		}
 	}
 }

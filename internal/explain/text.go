@@ -82,7 +82,7 @@ func writeWorker(b *strings.Builder, w *WorkerReport) {
 	row(fmt.Sprintf("this core, at %.0f cycles per packet", m.PerPacket), 1, m.Expected)
 	rest := Part{Name: "others"}
 	for _, p := range m.Parts {
-		if p.Kind != "" && p.Share < shownShare && p.Kind != Drops {
+		if p.Share != 0 && p.Share < shownShare {
 			rest.Share, rest.PPS = rest.Share+p.Share, rest.PPS+p.PPS
 		} else if p.Share > 0 || p.PPS >= 1 {
 			row("- "+short(p.Name, 46), p.Share, p.PPS)
