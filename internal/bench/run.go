@@ -11,7 +11,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -24,6 +23,7 @@ import (
 	"github.com/corelane/corelane/internal/bench/router"
 	"github.com/corelane/corelane/internal/bench/testbed"
 	"github.com/corelane/corelane/internal/input"
+	"github.com/corelane/corelane/internal/procfs"
 )
 
 // Files that a run leaves.
@@ -227,9 +227,8 @@ func keepOff(p placement) error { return KeepOn(p.control) }
 func KeepOn(cpu int) error {
 	var set unix.CPUSet
 	set.Set(cpu)
-	tasks, err := os.ReadDir("/proc/self/task")
-	for _, t := range tasks {
-		tid, _ := strconv.Atoi(t.Name())
+	threads, err := procfs.Host.Threads(os.Getpid())
+	for _, tid := range threads {
 		if e := unix.SchedSetaffinity(tid, &set); e != nil && !errors.Is(e, unix.ESRCH) {
 			err = errors.Join(err, fmt.Errorf("CPU %d: %w", cpu, e))
 		}

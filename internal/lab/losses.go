@@ -92,13 +92,14 @@ func guestLosses(all losses) error {
 		return err
 	}
 	all.outside[lostGuestTx] += link.Attrs().Statistics.TxDropped
-	text, err := procfs.Host.Read("proc/thread-self/net/snmp")
+	const file = "proc/thread-self/net/snmp"
+	text, err := procfs.Host.Read(file)
 	if err != nil {
 		return err
 	}
 	n, found := procfs.ParseSNMP(text)["UdpRcvbufErrors"]
 	if !found {
-		return errors.New("no UdpRcvbufErrors in /proc/net/snmp")
+		return errors.New("no UdpRcvbufErrors in /" + file)
 	}
 	all.outside[lostSocket] += n
 	return nil

@@ -125,6 +125,17 @@ func TestSNMP(t *testing.T) {
 	}
 }
 
+func TestUnixListeners(t *testing.T) {
+	const text = `Num       RefCount Protocol Flags    Type St Inode Path
+0000000000000000: 00000002 00000000 00010000 0005 01 22013 /run/bench/wire.sock
+0000000000000000: 00000002 00000000 00000000 0005 01 22014 /run/bench/tenant0.sock
+0000000000000000: 00000003 00000000 00000000 0001 03 19456
+`
+	if list := ParseUnixListeners(text); fmt.Sprint(list) != "[/run/bench/wire.sock]" {
+		t.Error(list)
+	}
+}
+
 func TestCPUInfo(t *testing.T) {
 	const x86 = "processor\t: 3\nmodel name\t: AMD EPYC\nflags\t\t: fpu hypervisor\n\nprocessor : x\nmodel name : Y\n"
 	const arm = "processor : 0\nCPU implementer\t: 0x41\nCPU part\t: 0xd0c\n\nprocessor : 1\nflags : nohypervisor\n"
@@ -286,5 +297,6 @@ func FuzzSmallFiles(f *testing.F) {
 		}
 		ParseStatus(text)
 		ParseSNMP(text)
+		ParseUnixListeners(text)
 	})
 }

@@ -31,6 +31,7 @@ func (t CPUTime) Since(before CPUTime) CPUTime {
 	}
 }
 
+// grown differs from stat.Grown, which takes a counter that went back for one that was reset.
 func grown(before, after int64) int64 { return max(0, after-before) }
 
 // ParseStat reads the lines "cpuN user nice system idle iowait irq softirq steal ..." of /proc/stat, by N.

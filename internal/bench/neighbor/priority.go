@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strconv"
+	"slices"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/corelane/corelane/internal/procfs"
 )
 
 // Real-time priorities during a trial: other programs on these CPUs then change nothing. Everything that polls has the
@@ -29,10 +31,10 @@ func (b *bed) prioritize(on bool) error {
 		err = errors.Join(err, setPriority(tid, choose(on, polls)))
 	}
 	for _, pid := range []int{b.PID(), b.generator.Pid(), b.host.Pid(), os.Getpid()} {
-		tasks, e := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
+		threads, e := procfs.Host.Threads(pid)
 		err = errors.Join(err, e)
-		for _, t := range tasks {
-			if tid, _ := strconv.Atoi(t.Name()); tid != pollers[0] && tid != pollers[1] {
+		for _, tid := range threads {
+			if !slices.Contains(pollers, tid) {
 				err = errors.Join(err, setPriority(tid, choose(on, serves)))
 			}
 		}

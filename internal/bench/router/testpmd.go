@@ -5,16 +5,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
-	"strings"
 
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
 	"github.com/corelane/corelane/internal/bench/scenario"
 	"github.com/corelane/corelane/internal/process"
+	"github.com/corelane/corelane/internal/procfs"
 )
 
 // Testpmd is DPDK's test program, which sends every frame out of the other port unchanged. No router is faster.
@@ -100,27 +100,17 @@ func testpmdArguments(env *Env, b *scenario.Setup) []string {
 // listening returns nil when all sockets are listened on. It does not connect to them: a memif server of DPDK that
 // loses its client at the wrong moment crashes.
 func listening(ports []scenario.Port) error {
-	text, err := os.ReadFile("/proc/net/unix")
+	text, err := procfs.Host.Read("proc/net/unix")
 	if err != nil {
 		return err
 	}
+	accepting := procfs.ParseUnixListeners(text)
 	for _, p := range ports {
-		if !listens(string(text), p.Socket) {
+		if !slices.Contains(accepting, p.Socket) {
 			return fmt.Errorf("no process listens on %s", p.Socket)
 		}
 	}
 	return nil
-}
-
-// listens looks for a listening socket in /proc/net/unix: "address: references protocol flags type state inode path".
-func listens(text, path string) bool {
-	const accepting = "00010000"
-	for line := range strings.Lines(text) {
-		if f := strings.Fields(line); len(f) == 8 && f[7] == path && f[3] == accepting {
-			return true
-		}
-	}
-	return false
 }
 
 type testpmdInstance struct{ *process.Process }

@@ -33,18 +33,6 @@ func TestTestpmdSupports(t *testing.T) {
 	}
 }
 
-func TestListens(t *testing.T) {
-	const text = `Num       RefCount Protocol Flags    Type St Inode Path
-0000000000000000: 00000002 00000000 00010000 0005 01 22013 /run/bench/wire.sock
-0000000000000000: 00000002 00000000 00000000 0005 01 22014 /run/bench/tenant0.sock
-0000000000000000: 00000003 00000000 00000000 0001 03 19456
-`
-	if !listens(text, "/run/bench/wire.sock") || listens(text, "/run/bench/tenant0.sock") ||
-		listens(text, "/run/bench/wire") {
-		t.Error(text)
-	}
-}
-
 func needTestpmd(t *testing.T) *Env {
 	t.Helper()
 	env := environment(t)

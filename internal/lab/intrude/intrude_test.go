@@ -10,6 +10,7 @@ import (
 
 	"github.com/corelane/corelane/internal/cpuset"
 	"github.com/corelane/corelane/internal/explain"
+	"github.com/corelane/corelane/internal/stat"
 )
 
 func TestJudge(t *testing.T) {
@@ -210,10 +211,10 @@ func TestReceived(t *testing.T) {
 	if list, err := linesOf(path); err != nil || len(list) != 2 { // the third is not whole
 		t.Errorf("%q, %v", list, err)
 	}
-	if v, err := mean([]string{"1", "3"}); err != nil || v != 2 {
-		t.Error(v, err)
+	if list, err := numbers([]string{"1", "3"}); err != nil || stat.Mean(list) != 2 {
+		t.Error(list, err)
 	}
-	if _, err := mean([]string{"panic: x"}); err == nil {
+	if _, err := numbers([]string{"panic: x"}); err == nil {
 		t.Error("an error of the receiver is taken for a number")
 	}
 }

@@ -49,8 +49,9 @@ func Intruder(ctx context.Context, kind string, args []string) error {
 
 // rename renames all threads of the process. New threads inherit the name.
 func rename(name string) error {
-	tasks, err := filepath.Glob("/proc/self/task/*/comm")
-	for _, path := range tasks {
+	threads, err := procfs.Host.Threads(os.Getpid())
+	for _, tid := range threads {
+		path := filepath.Join("/", procfs.ThreadDir(os.Getpid(), tid), "comm")
 		_ = os.WriteFile(path, []byte(name), 0) // a thread may have gone
 	}
 	return err

@@ -15,6 +15,7 @@ import (
 	"github.com/corelane/corelane/internal/cpuset"
 	"github.com/corelane/corelane/internal/explain"
 	"github.com/corelane/corelane/internal/procfs"
+	"github.com/corelane/corelane/internal/stat"
 	"github.com/corelane/corelane/internal/wait"
 )
 
@@ -133,7 +134,8 @@ func received(ctx context.Context, log string) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	return mean(now[len(from)+1 : len(from)+1+throughput])
+	rates, err := numbers(now[len(from)+1 : len(from)+1+throughput])
+	return stat.Mean(rates), err
 }
 
 func linesOf(path string) ([]string, error) {
@@ -141,14 +143,13 @@ func linesOf(path string) ([]string, error) {
 	return strings.Split(strings.TrimRight(string(text[:strings.LastIndexByte(string(text), '\n')+1]), "\n"), "\n"), err
 }
 
-func mean(numbers []string) (float64, error) {
-	sum := 0.0
-	for _, n := range numbers {
-		v, err := strconv.ParseFloat(n, 64)
-		if err != nil {
-			return 0, err
+func numbers(lines []string) ([]float64, error) {
+	list := make([]float64, len(lines))
+	var err error
+	for i, line := range lines {
+		if list[i], err = strconv.ParseFloat(line, 64); err != nil {
+			return nil, err
 		}
-		sum += v
 	}
-	return sum / float64(len(numbers)), nil
+	return list, nil
 }
