@@ -16,8 +16,14 @@ import (
 var (
 	// Two string literals of C that only white space separates are one.
 	adjacentLiterals = regexp.MustCompile(`"[ \t]*\n[ \t]*"`)
+	// Two string literals of Go that are added, across lines or not, are one.
+	joinedLiterals = regexp.MustCompile(`" \+\s*"`)
 	// A command between back quotes, as drop reasons, events, errors, help texts and inline code of Markdown have it.
 	backQuoted = regexp.MustCompile("`(?:sudo )?(?:bin/)?(corelane [^`\n]*)`")
+	// A command between single quotes, as errors and help texts of Go have it.
+	singleQuoted = regexp.MustCompile(`'(?:sudo )?(?:bin/)?(corelane [a-z-][^'\n]*)'`)
+	// A command at the end of a text, behind a colon: "measure it here: corelane lab intrude".
+	afterColon = regexp.MustCompile(`: (?:sudo )?(corelane [a-z]+(?: [a-z-]+)*)[".;]`)
 	// A Go literal in which the whole text is a command: the remedies of explain and verify.
 	wholeLiteral = regexp.MustCompile(`"(?:sudo )?(corelane [a-z][^"\n]*)"`)
 	// A line of a code block of Markdown.
@@ -38,9 +44,13 @@ func quotedCommands(path, text string) []string {
 	case ".c", ".h":
 		text = adjacentLiterals.ReplaceAllString(text, "")
 		add(backQuoted.FindAllStringSubmatch(text, -1))
+		add(singleQuoted.FindAllStringSubmatch(text, -1))
 	case ".go":
 		text = strings.ReplaceAll(text, "` + \"`\" + `", "`") // a back quote inside a raw string
+		text = joinedLiterals.ReplaceAllString(text, "")
 		add(backQuoted.FindAllStringSubmatch(text, -1))
+		add(singleQuoted.FindAllStringSubmatch(text, -1))
+		add(afterColon.FindAllStringSubmatch(text, -1))
 		if !strings.HasPrefix(path, "internal/bench/") { // there the name also begins sentences and lists of routers
 			add(wholeLiteral.FindAllStringSubmatch(text, -1))
 		}
@@ -135,6 +145,9 @@ func TestQuotedCommandsAreFound(t *testing.T) {
 	for _, c := range []struct{ path, text, want string }{
 		{"a.c", "DROP_REASON(x, \"See \"\n\t\t\"`corelane port \"\n\t\t\"list`.\");", "corelane port list"},
 		{"a.go", "x := \"sudo corelane cores verify --plan %s\"", "corelane cores verify --plan %s"},
+		{"a.go", "x := \"run 'corelane cores apply --plan x' first\"", "corelane cores apply --plan x"},
+		{"a.go", "x := \"run 'corelane cores \" +\n\t\"apply' first\"", "corelane cores apply"},
+		{"a.go", "x := \"measure it here: corelane lab intrude\"", "corelane lab intrude"},
 		{"a.md", "```\nsudo corelane explain | less\n```", "corelane explain"},
 		{"a.md", "Try `corelane drops --all` first.", "corelane drops --all"},
 	} {
