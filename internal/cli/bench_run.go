@@ -13,9 +13,9 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/gopacket/gopacket/layers"
 	"github.com/spf13/cobra"
 
+	apiv1 "github.com/corelane/corelane/internal/api/v1"
 	"github.com/corelane/corelane/internal/bench"
 	results "github.com/corelane/corelane/internal/bench/result"
 	"github.com/corelane/corelane/internal/bench/scenario"
@@ -148,9 +148,6 @@ func (f *benchFlags) options(cmd *cobra.Command, list []scenario.Scenario) (benc
 	return o, err
 }
 
-// UDP ports of the scenarios' overlays, to print a wrong frame.
-const vxlanPort, mplsPort = 4789, 6635
-
 // bench runs the benchmark and prints its result.
 func (a *app) bench(cmd *cobra.Command, f *benchFlags, list []scenario.Scenario) error {
 	o, err := f.options(cmd, list)
@@ -158,8 +155,11 @@ func (a *app) bench(cmd *cobra.Command, f *benchFlags, list []scenario.Scenario)
 		return err
 	}
 	o.Command = strings.Join(os.Args, " ")
-	layers.RegisterUDPPortLayerType(vxlanPort, layers.LayerTypeVXLAN)
-	layers.RegisterUDPPortLayerType(mplsPort, layers.LayerTypeMPLS)
+	decodeTunnels(&apiv1.Settings{ // to print a wrong frame
+		MplsoudpPorts: []uint32{uint32(scenario.MPLSoUDP.UDPPort())},
+		VxlanPorts:    []uint32{uint32(scenario.VXLAN.UDPPort())},
+		GenevePorts:   []uint32{uint32(scenario.Geneve.UDPPort())},
+	})
 	ctx, done := untilHangup(cmd.Context())
 	defer done()
 	p := newBenchProgress(a.stderr)

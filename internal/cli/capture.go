@@ -8,7 +8,6 @@ import (
 	"os"
 	"time"
 
-	"github.com/gopacket/gopacket/layers"
 	"github.com/spf13/cobra"
 
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
@@ -99,15 +98,7 @@ func (a *app) learnPorts(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, p := range s.MplsoudpPorts {
-		layers.RegisterUDPPortLayerType(layers.UDPPort(p), layers.LayerTypeMPLS)
-	}
-	for _, p := range s.VxlanPorts {
-		layers.RegisterUDPPortLayerType(layers.UDPPort(p), layers.LayerTypeVXLAN)
-	}
-	for _, p := range s.GenevePorts {
-		layers.RegisterUDPPortLayerType(layers.UDPPort(p), layers.LayerTypeGeneve)
-	}
+	decodeTunnels(s)
 	return nil
 }
 

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/gopacket/gopacket"
 	"github.com/gopacket/gopacket/layers"
 	"github.com/gopacket/gopacket/pcapgo"
 
@@ -105,5 +106,18 @@ func TestInterrupted(t *testing.T) {
 			t.Errorf("%v: %s", c.args, errs.String())
 		}
 		cancel(nil)
+	}
+}
+
+// Each tunnel over UDP is decoded on the ports that the settings give it.
+func TestTunnelsAreDecoded(t *testing.T) {
+	decodeTunnels(&apiv1.Settings{MplsoudpPorts: []uint32{60001}, VxlanPorts: []uint32{60002, 60003},
+		GenevePorts: []uint32{60004}})
+	for port, want := range map[layers.UDPPort]gopacket.LayerType{60001: layers.LayerTypeMPLS,
+		60002: layers.LayerTypeVXLAN, 60003: layers.LayerTypeVXLAN, 60004: layers.LayerTypeGeneve,
+		60005: gopacket.LayerTypePayload} {
+		if got := port.LayerType(); got != want {
+			t.Errorf("port %d: %s, want %s", port, got, want)
+		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/gopacket/gopacket/layers"
 	"github.com/gopacket/gopacket/pcapgo"
 
+	apiv1 "github.com/corelane/corelane/internal/api/v1"
 	"github.com/corelane/corelane/internal/input"
 )
 
@@ -95,6 +96,22 @@ func summary(data []byte) string {
 		}
 	}
 	return strings.Join(parts, " / ")
+}
+
+// decodeTunnels registers the decoders of the UDP ports that carry tunnels.
+func decodeTunnels(s *apiv1.Settings) {
+	for _, tunnel := range []struct {
+		ports []uint32
+		layer gopacket.LayerType
+	}{
+		{s.MplsoudpPorts, layers.LayerTypeMPLS},
+		{s.VxlanPorts, layers.LayerTypeVXLAN},
+		{s.GenevePorts, layers.LayerTypeGeneve},
+	} {
+		for _, port := range tunnel.ports {
+			layers.RegisterUDPPortLayerType(layers.UDPPort(port), tunnel.layer)
+		}
+	}
 }
 
 func layerText(l gopacket.Layer) string {
