@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#define EXT_MAX 8 // IPv6 extension headers that are parsed
+#include "base/ip6_ext.h"
 
 struct cursor {
 	const struct rte_mbuf *m;
@@ -39,40 +39,24 @@ static bool packet_network4(struct cursor *c, struct flow_key *k)
 	return true;
 }
 
-// Skips extension headers (RFC 8200, section 4). An ESP or unknown header counts as the transport header.
 static bool packet_network6(struct cursor *c, struct flow_key *k)
 {
 	const struct rte_ipv6_hdr *ip = (const struct rte_ipv6_hdr *)packet_bytes(c->m, c->at, sizeof(*ip));
-	const uint8_t *ext;
-	unsigned i;
+	struct ip6_walk e;
 
 	if (ip == NULL || (*(const uint8_t *)ip >> 4) != 6)
 		return false;
 	memcpy(k->src6, ip->src_addr, 16);
 	memcpy(k->dst6, ip->dst_addr, 16);
-	c->proto = ip->proto;
-	c->at += (unsigned)sizeof(*ip);
-	for (i = 0; i < EXT_MAX; i++) {
-		bool is_fragment = c->proto == IPPROTO_FRAGMENT;
-
-		if (!is_fragment && c->proto != IPPROTO_HOPOPTS && c->proto != IPPROTO_ROUTING &&
-		    c->proto != IPPROTO_DSTOPTS)
-			return true;
-		ext = packet_bytes(c->m, c->at, 8);
-		if (ext == NULL)
-			return false;
-		if (is_fragment) {
-			c->fragment = (*(const unaligned_uint16_t *)(ext + 2) & RTE_BE16(0xfff9)) !=
-				      0; // RFC 6946: atomic fragments are whole
-			c->later = (*(const unaligned_uint16_t *)(ext + 2) & RTE_BE16(0xfff8)) != 0;
-			c->id = *(const unaligned_uint32_t *)(ext + 4);
-		}
-		c->proto = ext[0];
-		c->at += is_fragment ? 8 : (ext[1] + 1) * 8u;
-		if (c->later)
-			return true;
-	}
-	return false;
+	e = (struct ip6_walk){.at = c->at + (unsigned)sizeof(*ip), .proto = ip->proto};
+	if (!ip6_walk_extensions(c->m, &e))
+		return false;
+	c->at = e.at;
+	c->proto = e.proto;
+	c->fragment = e.fragment;
+	c->later = e.later;
+	c->id = e.id;
+	return true;
 }
 
 // Reads the ports, or the ICMP fields that take their place. Only these must be present: an ICMP error quotes little

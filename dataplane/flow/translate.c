@@ -5,13 +5,13 @@
 #include <netinet/in.h>
 #include <string.h>
 
+#include "base/ip6_ext.h"
 #include "l3/ip_header.h"
 
 DROP_REASON(flow_untranslatable, "The flow is translated, but the packet's headers are truncated or span buffers.");
 
 const struct drop_reason *const flow_untranslatable = &drop_flow_untranslatable;
 
-#define EXT_MAX 8 // IPv6 extension headers that are parsed
 #define PROTO_DCCP 33
 #define PROTO_UDPLITE 136
 
@@ -71,28 +71,17 @@ static bool translate_locate4(struct rte_mbuf *m, unsigned l3, struct place *p)
 
 static bool translate_locate6(struct rte_mbuf *m, unsigned l3, struct place *p)
 {
-	const uint8_t *ext;
-	unsigned i;
+	struct ip6_walk e = {.at = l3 + (unsigned)sizeof(struct rte_ipv6_hdr)};
 
-	p->l4 = l3 + sizeof(struct rte_ipv6_hdr);
-	if (m->data_len < p->l4)
+	if (m->data_len < e.at)
 		return false;
-	p->proto = p->ip[6];
-	for (i = 0; i <= EXT_MAX; i++) {
-		if (p->later || (p->proto != IPPROTO_FRAGMENT && p->proto != IPPROTO_HOPOPTS &&
-				 p->proto != IPPROTO_ROUTING && p->proto != IPPROTO_DSTOPTS))
-			return true;
-		if (m->data_len < p->l4 + 8)
-			return false;
-		ext = translate_at(m, p->l4);
-		if (p->proto == IPPROTO_ROUTING && ext[3] != 0) // the checksum covers another destination
-			return false;
-		p->l4 += p->proto == IPPROTO_FRAGMENT ? 8 : (ext[1] + 1) * 8u;
-		if (p->proto == IPPROTO_FRAGMENT)
-			p->later = (*(const unaligned_uint16_t *)(ext + 2) & RTE_BE16(0xfff8)) != 0;
-		p->proto = ext[0];
-	}
-	return false;
+	e.proto = p->ip[6];
+	if (!ip6_walk_extensions(m, &e) || e.routed)
+		return false;
+	p->l4 = e.at;
+	p->proto = e.proto;
+	p->later = e.later;
+	return true;
 }
 
 static inline bool translate_is_icmp(const struct place *p)

@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "flow/packet.h"
 #include "flow/translate.h"
 #include "testing/router_fixture.h"
 
@@ -185,6 +186,38 @@ static void assert_becomes(const struct bytes *from, const struct flow *f, unsig
 	assert_true(flow_translate(m, f, dir));
 	assert_true(same(m, to));
 	rte_pktmbuf_free(m);
+}
+
+// The parser of flows and the translation skip the same extension headers: up to 8.
+static void number_of_extension_headers(void **state)
+{
+	struct flow_key from = {.family = 6, .proto = IPPROTO_UDP, .src_port = 1, .dst_port = 2}, to = from;
+	unsigned n;
+
+	from.addr[0] = to.addr[0] = 0xfd;
+	to.src_port = 3;
+	for (n = 0; n <= 10; n++) {
+		struct flow f = {.dir[0].key = from, .dir[1].key = flow_key_reverse(&to)};
+		struct shape s = {.len = 32, .data = noise};
+		struct bytes p = build(&from, &s);
+		struct flow_packet parsed;
+		struct rte_mbuf *m;
+		unsigned i;
+
+		memmove(p.b + 40 + n * 8, p.b + 40, s.len);
+		memset(p.b + 40, 0, n * 8);
+		for (i = 0; i < n; i++)
+			p.b[i ? 40 + (i - 1) * 8 : 6] = IPPROTO_DSTOPTS;
+		p.b[n ? 40 + (n - 1) * 8 : 6] = IPPROTO_UDP;
+		p.n += n * 8;
+		m = packet(&p);
+		flow_parse(m, 0, 0, &parsed);
+		assert_int_equal(parsed.kind, n <= 8 ? FLOW_PACKET : FLOW_TRUNCATED);
+		assert_int_equal(flow_translate(m, &f, 0), n <= 8);
+		if (n <= 8)
+			assert_int_equal(parsed.l4, 40 + n * 8);
+		rte_pktmbuf_free(m);
+	}
 }
 
 static void random_bytes(void *p, unsigned n)
@@ -455,9 +488,13 @@ static void strange(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(packets),        cmocka_unit_test(fragments),
-					   cmocka_unit_test(short_fragment), cmocka_unit_test(errors),
-					   cmocka_unit_test(cut_off),        cmocka_unit_test(strange)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(number_of_extension_headers),
+					   cmocka_unit_test(packets),
+					   cmocka_unit_test(fragments),
+					   cmocka_unit_test(short_fragment),
+					   cmocka_unit_test(errors),
+					   cmocka_unit_test(cut_off),
+					   cmocka_unit_test(strange)};
 
 	return cmocka_run_group_tests(tests, node_test_setup, node_test_teardown);
 }

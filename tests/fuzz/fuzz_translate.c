@@ -4,6 +4,7 @@
 // stays correct or wrong.
 #include <netinet/in.h>
 
+#include "flow/packet.h"
 #include "flow/translate.h"
 #include "fuzz_frame.h"
 #include "testing/router_fixture.h"
@@ -71,6 +72,21 @@ static void check(const uint8_t *before, const uint8_t *after, size_t n)
 	FUZZ_ASSERT(!whole(before + L3) || !transport_ok(before + L3, len) || transport_ok(after + L3, len));
 }
 
+// The extension headers stay as they are, and the parser of flows finds the same transport header.
+static void check_extensions(const uint8_t *before, const struct rte_mbuf *m)
+{
+	const uint8_t *after = rte_pktmbuf_mtod(m, const uint8_t *);
+	struct flow_packet p;
+
+	if (m->data_len < L3 + 40 || after[L3] >> 4 != 6)
+		return;
+	flow_parse(m, L3, 0, &p);
+	if (p.kind == FLOW_TRUNCATED)
+		return;
+	FUZZ_ASSERT(p.l4 >= L3 + 40);
+	FUZZ_ASSERT(memcmp(before + L3 + 40, after + L3 + 40, RTE_MIN(p.l4, m->data_len) - L3 - 40u) == 0);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct flow f = {0};
@@ -95,8 +111,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		done = flow_translate(m, &f, choice >> 1 & 1);
 	if (!done)
 		FUZZ_ASSERT(memcmp(data, rte_pktmbuf_mtod(m, void *), size) == 0);
-	else if (!(choice & 8))
+	else if (!(choice & 8)) {
 		check(data, rte_pktmbuf_mtod(m, const uint8_t *), size);
+		check_extensions(data, m);
+	}
 	m->pkt_len = m->data_len;
 	rte_pktmbuf_free(m);
 	return 0;
