@@ -64,6 +64,21 @@ static bool source_check_own(const struct port_fwd *f, const struct ip_addr *a)
 	return a->family == 0 || f->n_guests == 0 || always_allowed(a); // bridged ports may have none
 }
 
+// A frame of 802.3 whose LLC header (802.2) names no protocol with addresses that a receiver would believe: spanning
+// tree, for one. SNAP carries any EtherType; 06 and 98 are IP and ARP.
+static bool harmless_llc(const struct rte_mbuf *m, const struct rte_ether_hdr *eth)
+{
+	const uint8_t *llc = (const uint8_t *)(eth + 1);
+	unsigned i;
+
+	if (m->data_len < sizeof(*eth) + 3)
+		return false;
+	for (i = 0; i < 2; i++)
+		if ((llc[i] & 0xfe) == 0xaa || (llc[i] & 0xfe) == 0x06 || (llc[i] & 0xfe) == 0x98)
+			return false;
+	return true;
+}
+
 // True if the addresses cannot be checked: receivers strip VLAN tags and 802.3 headers, which are not parsed here, and
 // the headers of IP and ARP may lie outside the first buffer.
 static bool unchecked(const struct rte_mbuf *m, const struct rte_ether_hdr *eth, const struct ip_addr *a)
@@ -82,7 +97,7 @@ static bool unchecked(const struct rte_mbuf *m, const struct rte_ether_hdr *eth,
 	case RTE_BE16(ETHERTYPE_QINQ1):
 		return true;
 	default:
-		return rte_be_to_cpu_16(eth->ether_type) < RTE_ETHER_TYPE_IPV4; // a length
+		return rte_be_to_cpu_16(eth->ether_type) < RTE_ETHER_TYPE_IPV4 && !harmless_llc(m, eth);
 	}
 }
 
@@ -235,6 +250,25 @@ const struct drop_reason *source_check(const struct rte_mbuf *m, const struct po
 	a = source_check_address(m, eth);
 	return f->source_check == SOURCE_CHECK_STRICT ? source_check_strict(m, eth, f, &a)
 						      : reverse_path(m->port, f, &a);
+}
+
+bool source_check_claims_gateway(const struct rte_mbuf *m, const struct port_fwd *f)
+{
+	const struct rte_ether_hdr *eth = rte_pktmbuf_mtod(m, const struct rte_ether_hdr *);
+	const uint8_t *nd = (const uint8_t *)(eth + 1) + sizeof(struct rte_ipv6_hdr);
+	struct ip_addr a;
+
+	if (eth->ether_type != RTE_BE16(RTE_ETHER_TYPE_ARP) &&
+	    (eth->ether_type != RTE_BE16(RTE_ETHER_TYPE_IPV6) || !eth_is_nd(m, sizeof(*eth))))
+		return false;
+	a = source_check_address(m, eth);
+	if (is_gateway(f, &a))
+		return true;
+	if (a.family != IPV6 || nd[0] != ND_NEIGHBOR_ADVERT ||
+	    m->data_len < sizeof(*eth) + sizeof(struct rte_ipv6_hdr) + 24)
+		return false;
+	a = ip6_addr(nd + 8);
+	return is_gateway(f, &a);
 }
 
 // --- Ports. ---

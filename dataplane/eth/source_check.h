@@ -19,3 +19,5 @@ enum source_check source_check_in_effect(const struct port_config *cfg); // neve
 
 // m begins with the Ethernet header and came in by the port that f belongs to. Returns NULL, or the reason to drop it.
 const struct drop_reason *source_check(const struct rte_mbuf *m, const struct port_fwd *f);
+// Whether the frame tells its receiver, in ARP or neighbour discovery, that the port's gateway is the sender.
+bool source_check_claims_gateway(const struct rte_mbuf *m, const struct port_fwd *f);

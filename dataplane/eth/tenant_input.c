@@ -15,6 +15,8 @@ enum { IP4 = 1, IP6, ARP, ND, BRIDGE, FLOW4, FLOW6 };
 DROP_REASON(eth_truncated, "The frame is shorter than an Ethernet header.");
 DROP_REASON(eth_bad_source, "The frame's source MAC is a multicast address or zero.");
 DROP_REASON(eth_spoofed_gateway, "The guest sent a frame with the virtual gateway's MAC as its own source.");
+DROP_REASON(eth_claims_gateway,
+	    "The guest told another guest, in ARP or neighbour discovery, that the gateway's address is its own.");
 DROP_REASON(eth_not_for_gateway,
 	    "The frame was not addressed to the virtual gateway's MAC and the port is in no bridge domain.");
 DROP_REASON(eth_unknown_type, "The frame carries neither IPv4, IPv6 nor ARP, and the port is in no bridge domain.");
@@ -51,8 +53,11 @@ static inline edge_t not_for_gateway(struct rte_mbuf *m, struct pkt_meta *md, co
 		if (eth->ether_type == RTE_BE16(RTE_ETHER_TYPE_IPV6) && eth_is_nd(m, sizeof(*eth)))
 			return ND;
 	}
-	if (f->bridge != UINT16_MAX)
+	if (f->bridge != UINT16_MAX) {
+		if (unlikely(f->vrf != UINT16_MAX && source_check_claims_gateway(m, f)))
+			return drop(m, eth_claims_gateway);
 		return BRIDGE;
+	}
 	return drop(m, eth_not_for_gateway);
 }
 

@@ -148,6 +148,60 @@ static void bad_frames(void **state)
 	assert_edge(m, "ip6_forward");
 }
 
+static struct rte_mbuf *arp(const char *dst, const char *sender)
+{
+	struct rte_mbuf *m = with_type(IRB0, dst, GUEST, RTE_ETHER_TYPE_ARP);
+	struct ip_addr a = router_addr(sender);
+	uint32_t be = ip4_be(&a);
+
+	memcpy(rte_pktmbuf_mtod_offset(m, void *, 28), &be, 4);
+	return m;
+}
+
+static struct rte_mbuf *advert(const char *source, const char *target)
+{
+	struct packet p = {.src = source, .dst = "fd00:1::9", .proto = IPPROTO_ICMPV6, .payload = 24};
+	struct rte_mbuf *m = router_frame(IRB0, OTHER, GUEST, &p);
+	struct ip_addr a = router_addr(target);
+
+	*rte_pktmbuf_mtod_offset(m, uint8_t *, 54) = 136;
+	memcpy(rte_pktmbuf_mtod_offset(m, void *, 62), a.bytes, 16);
+	return m;
+}
+
+// Unicast to another guest of the bridge, without a source check.
+static void claims_of_the_gateway(void **state)
+{
+	assert_edge(arp(OTHER, "10.0.1.9"), "bridge_input");
+	assert_dropped(arp(OTHER, "10.0.1.1"), "eth_claims_gateway");
+	assert_edge(advert("fd00:1::8", "fd00:1::8"), "bridge_input");
+	assert_dropped(advert("fd00:1::8", "fd00:1::1"), "eth_claims_gateway");
+	assert_dropped(advert("fd00:1::1", "fd00:1::8"), "eth_claims_gateway");
+	assert_dropped(advert("fd00:1::8", "fe80::200:5eff:fe00:101"), "eth_claims_gateway");
+}
+
+static struct rte_mbuf *llc(uint8_t dsap, uint8_t ssap, uint16_t len)
+{
+	struct rte_mbuf *m = with_type(IRB0, OTHER, GUEST, 38);
+
+	rte_pktmbuf_mtod(m, uint8_t *)[14] = dsap;
+	rte_pktmbuf_mtod(m, uint8_t *)[15] = ssap;
+	m->data_len = m->pkt_len = RTE_MIN(m->data_len, len);
+	return m;
+}
+
+static void frames_of_802_3(void **state)
+{
+	set_check(IRB0, SOURCE_CHECK_STRICT, GUEST);
+	assert_edge(llc(0x42, 0x42, 60), "bridge_input"); // spanning tree
+	assert_dropped(llc(0x42, 0x42, 16), "source_unchecked");
+	assert_dropped(llc(0xaa, 0xaa, 60), "source_unchecked"); // SNAP
+	assert_dropped(llc(0x42, 0xab, 60), "source_unchecked");
+	assert_dropped(llc(0x06, 0x06, 60), "source_unchecked");            // IP
+	assert_edge(with_type(IRB0, OTHER, GUEST, 0x88cc), "bridge_input"); // LLDP
+	set_check(IRB0, SOURCE_CHECK_DEFAULT, "00:00:00:00:00:00");
+}
+
 static void strict_where_the_guest_is_known(void **state)
 {
 	struct packet other4 = {.src = "10.0.0.3", .dst = "10.0.0.9"}, other6 = {.src = "fd00::3", .dst = "fd00::9"};
@@ -199,6 +253,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(neighbor_protocols, unchecked, checked),
 		cmocka_unit_test(bridged),
 		cmocka_unit_test_setup_teardown(bad_frames, unchecked, checked),
+		cmocka_unit_test(claims_of_the_gateway),
+		cmocka_unit_test(frames_of_802_3),
 		cmocka_unit_test(strict_where_the_guest_is_known),
 		cmocka_unit_test(the_short_cut_is_the_same),
 	};

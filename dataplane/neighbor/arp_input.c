@@ -34,6 +34,7 @@ static inline edge_t arp_input_tenant(struct rte_mbuf *m, struct rte_arp_hdr *ar
 {
 	const struct ip_addr sender = ip4_addr(arp->arp_data.arp_sip), target = ip4_addr(arp->arp_data.arp_tip);
 	const struct rte_ether_hdr *eth = rte_pktmbuf_mtod(m, const struct rte_ether_hdr *);
+	enum answer answer;
 
 	if (answer_is_own(f, &sender))
 		return drop(m, arp_spoofed_gateway);
@@ -42,7 +43,9 @@ static inline edge_t arp_input_tenant(struct rte_mbuf *m, struct rte_arp_hdr *ar
 		return meta(m)->bridge != UINT16_MAX && rte_is_multicast_ether_addr(&eth->dst_addr)
 			       ? BRIDGE
 			       : arp_input_to_master(m);
-	if (answer_for(f, m->port, &target) == ANSWER_NO)
+	answer = answer_for(f, m->port, &target);
+	// A proxy does not answer a probe (RFC 5227): the guest would believe that its own address is taken.
+	if (answer == ANSWER_NO || (answer == ANSWER_PROXY && ip_is_unspecified(&sender)))
 		return arp_input_others(m);
 	arp_answer(m, arp, &f->mac);
 	meta(m)->out_port = m->port;

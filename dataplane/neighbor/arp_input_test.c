@@ -93,6 +93,7 @@ static void proxy(void **state)
 	neighbor_config_edit(&p->cfg)->proxy_arp = true;
 	fixture_publish(p);
 	assert_answered(fixture_arp(TENANT, REQUEST, GUEST, "10.0.0.2", ALL, "10.0.3.9"), "10.0.3.9", "10.0.0.2");
+	assert_dropped(fixture_arp(TENANT, REQUEST, GUEST, "0.0.0.0", ALL, "10.0.3.9"), "arp_not_ours");  // its own
 	assert_dropped(fixture_arp(TENANT, REQUEST, GUEST, "10.0.0.2", ALL, "10.1.0.9"), "arp_not_ours"); // no route
 	assert_dropped(fixture_arp(TENANT, REQUEST, GUEST, "0.0.0.0", ALL, "169.254.1.1"), "arp_not_ours");
 	fixture_route("10.0.0.0/16", TENANT); // leads back to the sender

@@ -51,7 +51,8 @@ static inline edge_t nd_input_tenant_solicit(struct rte_mbuf *m, struct nd_packe
 	if (answer_is_own(f, &source))
 		return drop(m, nd_spoofed_gateway);
 	answer = answer_for(f, m->port, &target);
-	if (answer == ANSWER_NO)
+	// A proxy does not answer duplicate address detection (RFC 4862): the guest would give its own address up.
+	if (answer == ANSWER_NO || (answer == ANSWER_PROXY && ip_is_unspecified(&source)))
 		return meta(m)->bridge != UINT16_MAX ? BRIDGE : drop(m, nd_not_ours);
 	if (unlikely(!nd_answer(m, p, &f->mac, answer == ANSWER_OWN)))
 		return drop(m, nd_no_tailroom);

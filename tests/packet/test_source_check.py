@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """With a source check on its port, a guest cannot send with an address of another one."""
 import pytest
-from scapy.layers.inet6 import (ICMPv6ND_NA, ICMPv6ND_RA, ICMPv6ND_Redirect, ICMPv6NDOptDstLLAddr, IPv6, IPv6ExtHdrDestOpt, IPv6ExtHdrFragment,
+from scapy.layers.inet6 import (ICMPv6ND_NA, ICMPv6ND_NS, ICMPv6ND_RA, ICMPv6ND_Redirect, ICMPv6NDOptDstLLAddr, IPv6, IPv6ExtHdrDestOpt, IPv6ExtHdrFragment,
                                 IPv6ExtHdrHopByHop)
 from scapy.layers.l2 import ARP, Ether
 from scapy.utils6 import in6_mactoifaceid
@@ -148,6 +148,31 @@ def test_frames_that_hide_their_addresses(network, router, check, tag):
             router.del_port(name)
         router.cli("bridge", "del", "hidden")
         router.cli("vrf", "del", "hidden")
+
+
+def test_duplicate_address_detection(network, router):
+    """On a bridge, checked strictly: the probe of one guest reaches the other, whose answer comes back."""
+    router.cli("vrf", "add", "dad")
+    router.cli("bridge", "add", "dad")
+    ends = {"dad1": ("10.8.1.2", "fd00:8::2", "02:00:00:00:08:12"), "dad2": ("10.8.1.3", "fd00:8::3", "02:00:00:00:08:13")}
+    for name, (ip4, ip6, mac) in ends.items():
+        router.add_tenant(name, "--bridge", "dad", "--proxy-arp", vrf="dad", gateway=("10.8.1.1/24", "fd00:8::1/64"), guest=(ip4, ip6),
+                          guest_mac=mac)
+    (_, _, mac1), (ip2, taken, mac2) = ends.values()
+    try:
+        probe = Ether(src=mac1, dst="33:33:ff:00:00:03") / IPv6(src="::", dst="ff02::1:ff00:3", hlim=255) / ICMPv6ND_NS(tgt=taken)
+        answer = Ether(src=mac2, dst="33:33:00:00:00:01") / IPv6(src=taken, dst="ff02::1", hlim=255) / ICMPv6ND_NA(
+            tgt=taken, O=1) / ICMPv6NDOptDstLLAddr(lladdr=mac2)
+        arp = Ether(src=mac1, dst="ff:ff:ff:ff:ff:ff") / ARP(hwsrc=mac1, psrc="0.0.0.0", pdst=ip2)
+        with router.drops():
+            assert_out(router.run("dad1", probe, fence="dad2"), ("dad2", probe))
+            assert_out(router.run("dad2", answer, fence="dad1"), ("dad1", answer))
+            assert_out(router.run("dad1", arp, fence="dad2"), ("dad2", arp))
+    finally:
+        for name in ends:
+            router.del_port(name)
+        router.cli("bridge", "del", "dad")
+        router.cli("vrf", "del", "dad")
 
 
 def test_wrong_settings_are_refused(router):
