@@ -29,6 +29,7 @@ enum {
 
 // VERSION_1, PROTOCOL_FEATURES, INDIRECT_DESC, MQ, MRG_RXBUF
 #define FEATURES (1ULL << 32 | 1ULL << 30 | 1ULL << 28 | 1ULL << 22 | 1ULL << 15)
+#define PACKED (1ULL << 34)
 #define PROTOCOL_MQ 1ULL
 #define HEADER GUEST_HEADER
 #define BUFFER 2048
@@ -129,7 +130,7 @@ static int set_ring(struct guest *g, uint32_t i)
 	r->call = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	ret = set_state(g, SET_VRING_NUM, i, GUEST_RING);
 	if (ret == 0)
-		ret = set_state(g, SET_VRING_BASE, i, 0);
+		ret = set_state(g, SET_VRING_BASE, i, g->packed ? 1 << 15 : 0); // wrap counters begin with 1
 	if (ret == 0)
 		ret = request(g, SET_VRING_ADDR, &m, 40, -1);
 	if (ret == 0)
@@ -137,6 +138,60 @@ static int set_ring(struct guest *g, uint32_t i)
 	if (ret == 0)
 		ret = set_u64(g, SET_VRING_KICK, i, r->kick);
 	return ret;
+}
+
+static uint16_t packed_flags(const struct guest_ring *r)
+{
+	return r->wrap ? 1 << VRING_PACKED_DESC_F_AVAIL : 1 << VRING_PACKED_DESC_F_USED;
+}
+
+static void packed_put(struct guest_ring *r, const struct vring_desc *d, uint16_t at, uint16_t flags)
+{
+	struct vring_packed_desc *p = &r->packed[at % GUEST_RING];
+
+	p->addr = d->addr;
+	p->len = d->len;
+	p->id = at % GUEST_RING;
+	__atomic_store_n(&p->flags, (uint16_t)(d->flags | flags), __ATOMIC_RELEASE);
+}
+
+// The device begins with the first descriptor, whose flags are therefore written last.
+static void packed_post(struct guest_ring *r, const struct vring_desc *chain, unsigned n)
+{
+	uint16_t first = r->next, first_flags = packed_flags(r), i;
+
+	for (i = 0; i < n; i++) {
+		if (i > 0)
+			packed_put(r, &chain[i], r->next, packed_flags(r));
+		if (++r->next == GUEST_RING) {
+			r->next = 0;
+			r->wrap = !r->wrap;
+		}
+	}
+	packed_put(r, &chain[0], first, first_flags);
+}
+
+static void lay_out_packed(struct guest *g, uint32_t i)
+{
+	struct guest_ring *r = &g->rings[i];
+	uint8_t *base = g->mem + (size_t)i * RING_BYTES;
+	struct vring_packed_desc_event *driver = (void *)(base + 4096);
+	uint16_t d;
+
+	r->desc = (void *)base;
+	r->packed = (void *)base;
+	r->avail = (void *)(base + 4096);
+	r->used = (void *)(base + 6144);
+	r->buffers = base + 8192;
+	r->wrap = true;
+	driver->flags = VRING_PACKED_EVENT_FLAG_DISABLE;
+	for (d = 0; d < GUEST_RING; d++) {
+		struct vring_desc one = {.addr = (uint64_t)(r->buffers + d * BUFFER - g->mem),
+					 .len = i % 2 == 0 ? BUFFER : HEADER + FRAME,
+					 .flags = i % 2 == 0 ? VRING_DESC_F_WRITE : 0};
+
+		packed_post(r, &one, 1);
+	}
 }
 
 static void lay_out(struct guest *g, uint32_t i)
@@ -176,34 +231,45 @@ static int open_socket(const char *path, bool server)
 	return conn < 0 ? -errno : conn;
 }
 
-int guest_start(struct guest *g, const char *path, bool server, unsigned pairs)
+static int start(struct guest *g, const char *path, bool server, unsigned pairs, bool packed)
 {
-	uint64_t features, protocol;
+	uint64_t features, wanted = FEATURES | (packed ? PACKED : 0), protocol;
 	uint32_t i;
 	int ret;
 
 	memset(g, 0, sizeof(*g));
 	g->pairs = pairs;
+	g->packed = packed;
 	g->sock = open_socket(path, server);
 	if (g->sock < 0)
 		return g->sock;
 	if (set_u64(g, SET_OWNER, 0, -1) < 0 || get_u64(g, GET_FEATURES, &features) < 0 ||
-	    (features & FEATURES) != FEATURES)
+	    (features & wanted) != wanted)
 		return -EPROTO;
 	if (get_u64(g, GET_PROTOCOL_FEATURES, &protocol) < 0 || (protocol & PROTOCOL_MQ) == 0)
 		return -EPROTO;
 	ret = set_u64(g, SET_PROTOCOL_FEATURES, PROTOCOL_MQ, -1);
 	if (ret == 0)
-		ret = set_u64(g, SET_FEATURES, FEATURES, -1);
+		ret = set_u64(g, SET_FEATURES, wanted, -1);
 	if (ret == 0)
 		ret = set_memory(g);
 	for (i = 0; i < 2 * pairs && ret == 0; i++) {
-		lay_out(g, i);
+		(packed ? lay_out_packed : lay_out)(g, i);
 		ret = set_ring(g, i);
 	}
 	for (i = 0; i < 2 * pairs && ret == 0; i++)
 		ret = set_state(g, SET_VRING_ENABLE, i, 1);
 	return ret;
+}
+
+int guest_start(struct guest *g, const char *path, bool server, unsigned pairs)
+{
+	return start(g, path, server, pairs, false);
+}
+
+int guest_start_packed(struct guest *g, const char *path, unsigned pairs)
+{
+	return start(g, path, false, pairs, true);
 }
 
 void guest_stop(struct guest *g)
@@ -243,6 +309,10 @@ void guest_post(struct guest *g, unsigned ring, const struct vring_desc *chain, 
 {
 	struct guest_ring *r = &g->rings[ring];
 
+	if (g->packed) {
+		packed_post(r, chain, n);
+		return;
+	}
 	memcpy(r->desc, chain, n * sizeof(chain[0]));
 	r->avail->ring[r->avail->idx % GUEST_RING] = 0;
 	__atomic_store_n(&r->avail->idx, (uint16_t)(r->avail->idx + 1), __ATOMIC_RELEASE);

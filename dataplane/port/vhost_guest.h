@@ -18,12 +18,17 @@ struct guest_ring {
 	struct vring_used *used;
 	uint8_t *buffers;
 	uint16_t seen; // of the used ring
+	// Packed: desc, avail and used are not used.
+	struct vring_packed_desc *packed;
+	uint16_t next; // descriptor to write
+	bool wrap;     // its wrap counter
 	int kick, call;
 };
 
 struct guest {
 	int sock;
 	unsigned pairs;
+	bool packed; // rings
 	uint8_t *mem;
 	struct guest_ring rings[2 * GUEST_PAIRS];
 	uint64_t sent, received;
@@ -31,9 +36,11 @@ struct guest {
 
 // Connects to path, or listens there for the router (server). Returns 0 or -errno.
 int guest_start(struct guest *g, const char *path, bool server, unsigned pairs);
+int guest_start_packed(struct guest *g, const char *path, unsigned pairs); // with packed rings, as a client
 void guest_stop(struct guest *g); // disconnects and unmaps its memory; after a start without error
 void guest_step(struct guest *g); // sends as many frames as fit; counts received buffers and offers them again
-// Writes the chain into the first descriptors of a ring and makes it available.
+// Writes the chain into the first descriptors of a ring, or the next ones of a packed ring, and makes it available.
+// Chains in packed rings are consecutive: `next` has no meaning.
 void guest_post(struct guest *g, unsigned ring, const struct vring_desc *chain, unsigned n);
 bool guest_served(const struct guest *g);              // something has been taken from every transmit ring
 void guest_misbehave(struct guest *g, unsigned *seed); // writes random values into the rings
