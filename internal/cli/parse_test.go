@@ -44,7 +44,7 @@ func FuzzRouteLine(f *testing.F) {
 	}
 	f.Add("10.0.0.0/8", uint32(7), true)
 	f.Fuzz(func(t *testing.T, line string, nexthop uint32, prefixOnly bool) {
-		route, err := parseRouteLine(line, nexthop, prefixOnly)
+		route, err := parseRouteLine(line, &apiv1.Route{Nexthop: nexthop}, prefixOnly)
 		if err != nil || route == nil {
 			return
 		}

@@ -147,17 +147,23 @@ func prefixesOrFile(prefixes []string, file string) error {
 	return nil
 }
 
-// routesTo returns one route per prefix, each with the VRF and the next hop of route.
-func routesTo(route *apiv1.Route, prefixes []string) ([]*apiv1.Route, error) {
+// routesTo returns one route per prefix, each as like but for the prefix.
+func routesTo(like *apiv1.Route, prefixes []string) ([]*apiv1.Route, error) {
 	var routes []*apiv1.Route
 	for _, text := range prefixes {
-		prefix, err := parsePrefix("prefix", text)
+		route, err := routeTo(like, text)
 		if err != nil {
 			return nil, err
 		}
-		routes = append(routes, &apiv1.Route{Vrf: route.Vrf, Prefix: prefix, Nexthop: route.Nexthop})
+		routes = append(routes, route)
 	}
 	return routes, nil
+}
+
+// routeTo returns a route as like but for the prefix. Copies by name: a file has millions of routes.
+func routeTo(like *apiv1.Route, text string) (*apiv1.Route, error) {
+	prefix, err := parsePrefix("prefix", text)
+	return &apiv1.Route{Vrf: like.Vrf, Prefix: prefix, Nexthop: like.Nexthop}, err
 }
 
 func (a *app) addRoutes(ctx context.Context, routes []*apiv1.Route) (*apiv1.RouteReply, error) {

@@ -63,14 +63,13 @@ func (b *bulk) file(ctx context.Context, name string) error {
 func (b *bulk) read(ctx context.Context, in io.Reader) error {
 	lines := bufio.NewScanner(in)
 	for n := 1; lines.Scan(); n++ {
-		route, err := parseRouteLine(lines.Text(), b.route.Nexthop, b.prefixOnly)
+		route, err := parseRouteLine(lines.Text(), b.route, b.prefixOnly)
 		if err != nil {
 			return b.at(n, err)
 		}
 		if route == nil {
 			continue
 		}
-		route.Vrf = b.route.Vrf
 		b.batch, b.lines = append(b.batch, route), append(b.lines, n)
 		if len(b.batch) == routeBatch {
 			if err := b.flush(ctx); err != nil {
@@ -114,26 +113,25 @@ func (b *bulk) progress(last bool) {
 	fmt.Fprintf(b.stderr, "\r%d routes, %.0f routes/s%s", b.done, float64(b.done)/b.shown.Sub(b.begun).Seconds(), end)
 }
 
-// parseRouteLine reads "PREFIX [NEXTHOP] [# comment]"; nil for a line without a route. nexthop is the default; 0: the
-// line must have one. With prefixOnly, the rest of the line is ignored.
-func parseRouteLine(line string, nexthop uint32, prefixOnly bool) (*apiv1.Route, error) {
+// parseRouteLine reads "PREFIX [NEXTHOP] [# comment]"; nil for a line without a route. like has everything else, and
+// the next hop of lines that have none; 0: they must have one. With prefixOnly, the rest of the line is ignored.
+func parseRouteLine(line string, like *apiv1.Route, prefixOnly bool) (*apiv1.Route, error) {
 	line, _, _ = strings.Cut(line, "#")
 	words := strings.Fields(line)
 	if len(words) == 0 {
 		return nil, nil
 	}
-	prefix, err := parsePrefix("prefix", words[0])
+	route, err := routeTo(like, words[0])
 	if err != nil {
 		return nil, err
 	}
-	route := &apiv1.Route{Prefix: prefix, Nexthop: nexthop}
 	switch {
 	case prefixOnly:
 	case len(words) > 2:
 		return nil, input.Errorf("line", "PREFIX NEXTHOP", "'%s' is one too many", words[2])
 	case len(words) == 2:
 		route.Nexthop, err = protoflag.ParseField("nexthop", words[1], &apiv1.Nexthop{}, "id")
-	case nexthop == 0:
+	case like.Nexthop == 0:
 		err = input.Errorf("nexthop", "PREFIX NEXTHOP, or --nexthop for all lines", "missing")
 	}
 	if err != nil {
