@@ -11,6 +11,7 @@
 struct parsed {
 	struct vrf *v;
 	struct ip_prefix p;
+	struct rib_route r;
 };
 
 // Consecutive routes mostly name the same VRF.
@@ -35,6 +36,7 @@ static struct parsed *route_api_decode(struct api_call *call, Corelane__V1__Rout
 			return NULL;
 		}
 		out[i].v = v;
+		out[i].r = (struct rib_route){.nexthop = in[i]->nexthop, .origin = ROUTE_API};
 	}
 	return out;
 }
@@ -48,14 +50,14 @@ static int route_api_add(struct api_call *call, const void *req, void *resp, str
 	int ret = r ? 0 : -err->code;
 
 	for (i = 0; i < in->n_routes && ret == 0; i++) {
-		ret = nexthop_usable(in->routes[i]->nexthop, "route.nexthop", err);
+		ret = nexthop_usable(r[i].r.nexthop, "route.nexthop", err);
 		if (ret == 0)
 			ret = route_check(r[i].v, &r[i].p, ROUTE_API, err);
 		if (ret < 0)
 			err->index = (uint32_t)i;
 	}
 	for (i = 0; i < in->n_routes && ret == 0; i++, out->changed += ret == 0) {
-		ret = route_set(r[i].v, &r[i].p, in->routes[i]->nexthop, ROUTE_API, err);
+		ret = route_set(r[i].v, &r[i].p, &r[i].r, err);
 		if (ret < 0)
 			err->index = (uint32_t)i;
 	}

@@ -55,7 +55,7 @@ static void port_routes_set(struct vrf *v, const struct ip_prefix *p, uint32_t n
 	struct error err = {0};
 	char text[IP_TEXT];
 
-	if (nexthop && route_set(v, p, nexthop, origin, &err) == 0)
+	if (nexthop && route_set(v, p, &(struct rib_route){nexthop, (uint8_t)origin}, &err) == 0)
 		return;
 	LOG(ERR, "route %s of VRF %s: %s", ip_format_prefix(p, text), v->name, err.message);
 	if (nexthop > NH_ID_DISCARD && nexthop_get(nexthop) && nexthop_get(nexthop)->refs == 0)

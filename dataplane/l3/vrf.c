@@ -193,33 +193,32 @@ static void vrf_changed(const struct vrf *v)
 			l->route_changed(v->id);
 }
 
-int route_set(struct vrf *v, const struct ip_prefix *p, uint32_t nexthop, enum route_origin origin, struct error *err)
+int route_set(struct vrf *v, const struct ip_prefix *p, const struct rib_route *route, struct error *err)
 {
 	unsigned f = family_index(p->addr.family);
 	struct rib_route *r;
 	bool created;
-	int ret = route_check(v, p, origin, err);
+	int ret = route_check(v, p, (enum route_origin)route->origin, err);
 
 	if (ret < 0)
 		return ret;
 	r = rib_add(v->rib[f], p, &created);
 	if (r == NULL)
 		return error_set(err, ENOMEM, NULL, NULL, NULL, "no memory for a route");
-	if (!created && r->nexthop == nexthop)
+	if (!created && r->nexthop == route->nexthop)
 		return 0;
-	ret = fib_set(v->fib[f], p, nexthop);
+	ret = fib_set(v->fib[f], p, route->nexthop);
 	if (ret < 0) {
 		if (created)
 			rib_del(v->rib[f], p);
 		return error_set(err, -ret, NULL, NULL, NULL, "no memory for a route");
 	}
-	nexthop_ref(nexthop);
+	nexthop_ref(route->nexthop);
 	if (created)
 		n_routes[f]++;
 	else
 		nexthop_unref(r->nexthop);
-	r->nexthop = nexthop;
-	r->origin = (uint8_t)origin;
+	*r = *route;
 	vrf_changed(v);
 	return 0;
 }

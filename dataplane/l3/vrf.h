@@ -42,7 +42,7 @@ static inline unsigned family_index(uint8_t family)
 }
 
 // A prefix has one route. An origin replaces only its own route; another's is refused with -EEXIST.
-int route_set(struct vrf *v, const struct ip_prefix *p, uint32_t nexthop, enum route_origin origin, struct error *err);
+int route_set(struct vrf *v, const struct ip_prefix *p, const struct rib_route *route, struct error *err);
 int route_unset(struct vrf *v, const struct ip_prefix *p, enum route_origin origin, struct error *err);
 int route_check(struct vrf *v, const struct ip_prefix *p, enum route_origin origin,
 		struct error *err); // as route_set() would refuse it

@@ -68,18 +68,18 @@ static void routes(void **state)
 	uint64_t n4 = route_count(IPV4), n6 = route_count(IPV6);
 
 	vrf_listen(&silent); // has no callback: skipped
-	assert_int_equal(route_set(v, &p, VIA0, ROUTE_API, &err), 0);
-	assert_int_equal(route_set(v, &p, VIA0, ROUTE_API, &err), 0); // once more changes nothing
+	assert_int_equal(route_set(v, &p, &(struct rib_route){VIA0, ROUTE_API}, &err), 0);
+	assert_int_equal(route_set(v, &p, &(struct rib_route){VIA0, ROUTE_API}, &err), 0); // once more changes nothing
 	assert_int_equal(nexthop_get(VIA0)->refs, refs0 + 1);
-	assert_int_equal(route_set(v, &longer, VIA1, ROUTE_API, &err), 0);
-	assert_int_equal(route_set(v, &six, VIA1, ROUTE_API, &err), 0);
+	assert_int_equal(route_set(v, &longer, &(struct rib_route){VIA1, ROUTE_API}, &err), 0);
+	assert_int_equal(route_set(v, &six, &(struct rib_route){VIA1, ROUTE_API}, &err), 0);
 	assert_int_equal(route_count(IPV4), n4 + 2);
 	assert_int_equal(route_count(IPV6), n6 + 1);
 	assert_int_equal(lookup(RED, "172.16.1.1"), VIA1);
 	assert_int_equal(lookup(RED, "172.17.1.1"), VIA0);
 	assert_int_equal(lookup(RED, "2001:db8:77::1"), VIA1);
 	assert_int_equal(lookup(BLUE, "172.16.1.1"), FIB_NONE);
-	assert_int_equal(route_set(v, &longer, VIA0, ROUTE_API, &err), 0); // replaced
+	assert_int_equal(route_set(v, &longer, &(struct rib_route){VIA0, ROUTE_API}, &err), 0); // replaced
 	assert_int_equal(nexthop_get(VIA0)->refs, refs0 + 2);
 	assert_int_equal(lookup(RED, "172.16.1.1"), VIA0);
 	assert_int_equal(route_unset(v, &longer, ROUTE_API, &err), 0);
@@ -101,9 +101,9 @@ static void origins(void **state)
 	struct ip_prefix guest = prefix("10.0.0.2/32"), gateway = prefix("fd00::1/128"), link = prefix("192.0.2.0/24");
 	uint32_t before = lookup(RED, "10.0.0.2");
 
-	assert_int_equal(route_set(vrf_get(RED), &guest, VIA0, ROUTE_API, &err), -EEXIST);
-	assert_int_equal(route_set(vrf_get(RED), &gateway, VIA0, ROUTE_API, &err), -EEXIST);
-	assert_int_equal(route_set(vrf_get(VRF_FABRIC), &link, VIA0, ROUTE_API, &err), -EEXIST);
+	assert_int_equal(route_set(vrf_get(RED), &guest, &(struct rib_route){VIA0, ROUTE_API}, &err), -EEXIST);
+	assert_int_equal(route_set(vrf_get(RED), &gateway, &(struct rib_route){VIA0, ROUTE_API}, &err), -EEXIST);
+	assert_int_equal(route_set(vrf_get(VRF_FABRIC), &link, &(struct rib_route){VIA0, ROUTE_API}, &err), -EEXIST);
 	assert_int_equal(route_check(vrf_get(RED), &guest, ROUTE_API, &err), -EEXIST);
 	assert_int_equal(route_unset(vrf_get(RED), &guest, ROUTE_API, &err), -EPERM);
 	assert_int_equal(lookup(RED, "10.0.0.2"), before);
@@ -124,7 +124,7 @@ static void deleted_with_routes(void **state)
 	for (i = 0; i < 2000; i++) {
 		snprintf(text, sizeof(text), i & 1 ? "fd00:%x::/32" : "10.%u.0.0/16", i & 1 ? i : i / 2 % 256);
 		p = prefix(text);
-		assert_int_equal(route_set(v, &p, VIA0, ROUTE_API, &err), 0);
+		assert_int_equal(route_set(v, &p, &(struct rib_route){VIA0, ROUTE_API}, &err), 0);
 	}
 	assert_int_equal(lookup(9, "10.7.0.1"), VIA0);
 	assert_int_equal(vrf_del("green", &err), 0);

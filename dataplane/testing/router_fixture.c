@@ -169,7 +169,7 @@ void router_route(const char *vrf, const char *prefix, uint32_t nexthop)
 	struct ip_prefix p;
 
 	must(ip_parse_prefix(prefix, NULL, &p, &err) == 0, prefix);
-	must(route_set(vrf_find(vrf), &p, nexthop, ROUTE_API, &err) == 0, prefix);
+	must(route_set(vrf_find(vrf), &p, &(struct rib_route){nexthop, ROUTE_API}, &err) == 0, prefix);
 	router_poll();
 }
 
