@@ -36,9 +36,8 @@ forwards. Trials without and with the attack take turns. Meanwhile a host on the
 address, and the API is called in a loop.
 
 --check compares each row with the targets: the observed tenant keeps 0.90 of its rate, its 99th percentile of latency
-grows to no more than 1/0.90, or to the highest one without the attack and two full batches of the worker, all ARP
-requests are answered, no call of the API and no turn of the router's master takes more than 100 ms, and each lost
-packet has a drop reason.
+grows to no more than 1/0.90, or to the time for which its ring holds its frames, all ARP requests are answered, no
+call of the API and no turn of the router's master takes more than 100 ms, and each lost packet has a drop reason.
 
 It needs root and two CPUs. The result is a JSON file.
 

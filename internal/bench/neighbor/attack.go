@@ -24,9 +24,11 @@ type Attack struct {
 type attacker struct {
 	port, wire *scenario.Port
 	stream     *apiv1.GeneratorStream
-	pace       float64  // its rate, as a multiple of what the worker forwards
-	waiting    int64    // packets that may wait for a neighbour at the end
-	options    []string // of corelaned
+	towards    *apiv1.GeneratorStream // what others send to it
+	unread     string                 // port that is not read
+	pace       float64                // its rate, as a multiple of what the worker forwards
+	kept       int64                  // packets that the router may keep: for a neighbour or its master, or in a ring
+	options    []string               // of corelaned
 	prepare    func(context.Context, *api.Client) error
 }
 
@@ -49,6 +51,7 @@ func Attacks() []Attack {
 		{"nd", "neighbour advertisements that nobody asked for", each, (*attacker).advertisements},
 		{"unresolved", "packets to guests of the own port that do not answer ARP", each, (*attacker).unresolved},
 		{"dead-host", "packets to a host whose next hop on the fabric does not answer ARP", each, (*attacker).deadHost},
+		{"no-reader", "a guest that does not read what is sent to it", each[:2], (*attacker).stopReading},
 		{"broadcasts", "broadcasts in a bridge domain of 250 ends", each, (*attacker).broadcasts},
 	}
 }

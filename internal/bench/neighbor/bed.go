@@ -25,6 +25,7 @@ const (
 	attackPort = "tenant1"
 	victim     = "tenant0->wire"
 	attackFrom = "tenant1->wire"
+	attackTo   = "wire->tenant1"
 	hostPort   = "host" // fabric port of the host that asks for the router's address
 )
 
@@ -34,6 +35,7 @@ const (
 	mostUsed  = 1024
 	// ring of the wire's port beside a tap, which keeps the generator in the kernel
 	slowRing = 16384
+	tapPace  = 0.01 // the kernel takes a microsecond for each of these frames
 )
 
 // bed is a router with two tenants and a host on the fabric, which asks for the router's MAC address.
@@ -104,8 +106,9 @@ func (b *bed) start(ctx context.Context, r row, memory int) (err error) {
 // the frames of the wire.
 func (b *bed) attack(setup *scenario.Setup, r row) error {
 	setup.Ports[1].Device = r.port
+	pace := 2.0
 	if r.port == scenario.Tap {
-		setup.Ports[2].RingSize = slowRing
+		setup.Ports[2].RingSize, pace = slowRing, tapPace
 	}
 	profile, err := setup.Profile()
 	if err != nil {
@@ -115,11 +118,13 @@ func (b *bed) attack(setup *scenario.Setup, r row) error {
 	for _, s := range profile.Streams {
 		streams[s.Name] = s
 	}
-	b.attacker = &attacker{stream: streams[attackFrom], pace: 2, port: &setup.Ports[1], wire: &setup.Ports[2]}
+	b.attacker = &attacker{port: &setup.Ports[1], wire: &setup.Ports[2], stream: streams[attackFrom],
+		towards: streams[attackTo], pace: pace}
 	if err := r.attack.change(b.attacker); err != nil {
 		return err
 	}
 	b.attacker.stream.Untimed, b.attacker.stream.ExpectedMask = true, make([]byte, len(b.attacker.stream.Expected))
+	profile.Ports[1] = b.attacker.port.GeneratorPort() // the attack may have changed the MTU
 	b.profile = profile
 	b.profile.Streams = []*apiv1.GeneratorStream{b.attacker.stream, streams[victim]}
 	return nil

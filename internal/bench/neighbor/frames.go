@@ -20,6 +20,8 @@ const (
 	leastFrame  = 60
 	jumbo       = 9000
 	longest     = 65024 // that the generator sends
+	// ARP and ND messages of a port that the master handles in a trial: 1,000 per second, and 256 at once
+	mastersShare = 1100
 )
 
 // Lengths of headers, and offsets in them.
@@ -57,6 +59,12 @@ func (a *attacker) jumbo() error {
 
 func (a *attacker) newFlows() error {
 	a.stream.Flows.Count, a.stream.Flows.Shuffle = attackFlows, true
+	return nil
+}
+
+// stopReading leaves the guest's ring full.
+func (a *attacker) stopReading() error {
+	a.stream, a.unread, a.kept = a.towards, attackPort, ringSize
 	return nil
 }
 
@@ -101,6 +109,7 @@ func (a *attacker) ethernet(to net.HardwareAddr, kind layers.EthernetType) *laye
 }
 
 func (a *attacker) gratuitousARP() error {
+	a.kept = mastersShare
 	address := a.port.Peer.AsSlice()
 	return fixed(a.stream, a.ethernet(broadcast, layers.EthernetTypeARP),
 		arp(a.port.PeerMAC, address, address))
@@ -115,6 +124,7 @@ func arp(source net.HardwareAddr, from, to []byte) *layers.ARP {
 
 // advertisements sends neighbour advertisements that nobody has asked for.
 func (a *attacker) advertisements() error {
+	a.kept = mastersShare
 	source, all := netip.MustParseAddr("fe80::c1").AsSlice(), netip.MustParseAddr("ff02::1").AsSlice()
 	ip := &layers.IPv6{Version: 6, NextHeader: layers.IPProtocolICMPv6, HopLimit: 255, SrcIP: source, DstIP: all}
 	icmp := &layers.ICMPv6{TypeCode: layers.CreateICMPv6TypeCode(layers.ICMPv6TypeNeighborAdvertisement, 0)}

@@ -50,7 +50,7 @@ func bridgeOf250(ctx context.Context, c *api.Client) error {
 // unresolved sends to guests of the attacker's port that do not exist.
 func (a *attacker) unresolved() error {
 	copy(a.ip()[destinationAt:], []byte{198, 19, 0, 1})
-	a.waiting = heldPackets * absentGuests
+	a.kept = heldPackets * absentGuests
 	a.stream.Flows = &apiv1.GeneratorFlows{
 		Count: 50 * absentGuests, SourcePorts: 50, DestinationAddresses: absentGuests,
 	}
@@ -72,7 +72,7 @@ func (a *attacker) unresolved() error {
 
 // deadHost sends to a tunnel whose next hop on the fabric nobody answers for.
 func (a *attacker) deadHost() error {
-	a.waiting = heldPackets
+	a.kept = heldPackets
 	copy(a.ip()[destinationAt:], []byte{198, 19, 0, 1})
 	a.prepare = func(ctx context.Context, c *api.Client) error {
 		if err := addNexthop(ctx, c, &apiv1.Nexthop{Id: deadNexthop, Kind: &apiv1.Nexthop_Port{

@@ -12,6 +12,7 @@ import (
 	"github.com/corelane/corelane/internal/bench/manifest"
 	"github.com/corelane/corelane/internal/bench/result"
 	"github.com/corelane/corelane/internal/input"
+	"github.com/corelane/corelane/internal/wait"
 )
 
 const startTime = 2 * time.Second // roughly, of a router and its generators
@@ -36,18 +37,25 @@ func Run(ctx context.Context, o Options, p bench.Progress) (*Result, error) {
 		return nil, err
 	}
 	rows := s.rows()
-	each := startTime + time.Duration(2*s.Repetitions+1)*s.Trial
+	each := startTime + time.Duration(2*s.Repetitions+1)*(s.Trial+s.rest())
 	s.Begin(time.Duration(len(rows)) * each)
+	var failed error
 	for _, r := range rows {
 		s.Step(fmt.Sprintf("%s, %s", r.attack.Name, r.port), each)
 		measured, err := s.measure(ctx, r)
-		if err != nil {
-			return &s.result, fmt.Errorf("%s, %s: %w", r.attack.Name, r.port, err)
+		if ctx.Err() != nil {
+			return &s.result, context.Cause(ctx)
+		}
+		if err != nil { // the other rows do not depend on it
+			err = fmt.Errorf("%s, %s: %w", r.attack.Name, r.port, err)
+			s.note("%v", err)
+			failed = errors.Join(failed, err)
+			continue
 		}
 		s.result.Rows = append(s.result.Rows, measured)
 	}
-	s.result.Complete = true
-	return &s.result, nil
+	s.result.Complete = failed == nil
+	return &s.result, failed
 }
 
 func (s *run) prepare() error {
@@ -57,10 +65,8 @@ func (s *run) prepare() error {
 	}
 	if s.memory = min(free*3/4, mostUsed); s.memory < leastFree {
 		s.memory = 0
-		text := "no hugepages are free: the router runs without them and is slower. To have some: " +
-			"tools/with-hugepages.sh 1024 -- corelane bench neighbor ..."
-		s.result.Notes = append(s.result.Notes, text)
-		s.Note(text)
+		s.note("no hugepages are free: the router runs without them and is slower. To have some: " +
+			"tools/with-hugepages.sh 1024 -- corelane bench neighbor ...")
 	}
 	s.result.Started, s.result.Command = time.Now(), s.Command
 	s.result.Manifest, err = manifest.Read(s.Root, result.Manifest{Commit: s.Commit, Corelane: s.Version,
@@ -69,6 +75,12 @@ func (s *run) prepare() error {
 		return err
 	}
 	return bench.KeepOn(s.Generator)
+}
+
+func (s *run) note(format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	s.result.Notes = append(s.result.Notes, text)
+	s.Note(text)
 }
 
 // measure takes pairs of trials, in alternating order.
@@ -85,6 +97,9 @@ func (s *run) measure(ctx context.Context, r row) (m *Row, err error) {
 	for i := range s.Repetitions {
 		var pair [2]*Sample
 		for k := range 2 {
+			if err := wait.For(ctx, s.rest()); err != nil {
+				return nil, err
+			}
 			attacked := (i+k)%2 == 1
 			sample, err := b.trial(ctx, m, attacked)
 			if err != nil {

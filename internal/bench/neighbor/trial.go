@@ -54,7 +54,7 @@ func (b *bed) trial(ctx context.Context, r *Row, attacked bool) (s *Sample, err 
 	spec := &apiv1.GeneratorTrial{DurationMs: uint32(b.options.Trial.Milliseconds()), DrainMs: drainMS,
 		Latency: r.timed(), PacketsPerSecond: r.Offered, Streams: []string{victim}}
 	if attacked {
-		spec.PacketsPerSecond, spec.Streams = r.Offered+r.Attack, nil
+		spec.PacketsPerSecond, spec.Streams, spec.UnreadPort = r.Offered+r.Attack, nil, b.attacker.unread
 	}
 	err = b.prioritize(true)
 	defer func() { err = errors.Join(err, b.prioritize(false)) }()
@@ -84,7 +84,7 @@ func (b *bed) trial(ctx context.Context, r *Row, attacked bool) (s *Sample, err 
 	s.Drops = stat.GrownBy(after.drops, before.drops)
 	s.MasterMS = longestTurn(before.turns, after.turns)
 	s.NotCounted = int64(t.Sent) - int64(t.Received+t.Foreign+stat.Grown(after.dropped, before.dropped)) -
-		b.attacker.waiting
+		b.attacker.kept
 	return s, nil
 }
 

@@ -19,7 +19,7 @@ func (b *Setup) Unchanged() (*apiv1.GeneratorProfile, error) { return b.profile(
 func (b *Setup) profile(unchanged bool) (*apiv1.GeneratorProfile, error) {
 	p := &apiv1.GeneratorProfile{}
 	for i := range b.Ports {
-		p.Ports = append(p.Ports, b.Ports[i].generatorPort())
+		p.Ports = append(p.Ports, b.Ports[i].GeneratorPort())
 	}
 	for tenant := range b.Tenants {
 		source, sink := b.sides(tenant)

@@ -118,17 +118,19 @@ type Port struct {
 // Interface is the kernel's name of a tap. Two runs at the same time do not have the same.
 func (p *Port) Interface() string { return fmt.Sprintf("bench%d", os.Getpid()) }
 
-// generatorPort is the generator's end of a port.
-func (p *Port) generatorPort() *apiv1.GeneratorPort {
+// GeneratorPort is the generator's end of a port.
+func (p *Port) GeneratorPort() *apiv1.GeneratorPort {
 	g := &apiv1.GeneratorPort{Name: p.Name}
 	switch p.Device {
 	case Vhost:
 		g.Device = &apiv1.GeneratorPort_Devargs{Devargs: fmt.Sprintf("net_virtio_user0,path=%s,queue_size=%d", p.Socket,
 			p.RingSize)}
 	case Tap:
-		g.Device = &apiv1.GeneratorPort_Devargs{
-			Devargs: "net_af_packet0,blocksz=65536,framesz=16384,framecnt=512,iface=" + p.Interface(),
+		args := "net_af_packet0,iface=" + p.Interface()
+		if p.MTU > minMTU {
+			args += ",framesz=9216,blocksz=36864,framecnt=512"
 		}
+		g.Device = &apiv1.GeneratorPort_Devargs{Devargs: args}
 	default:
 		g.Device = &apiv1.GeneratorPort_Memif{Memif: &apiv1.GeneratorMemif{Socket: p.Socket,
 			RingSize: uint32(p.RingSize), Queues: uint32(p.Queues)}}
