@@ -8,13 +8,14 @@ import (
 
 var drops = row{
 	kind: Drops, colour: "other", part: "dropped",
-	means: "the router dropped packets for a reason other than a full queue",
+	means: "the router dropped packets for a reason other than a full queue or a noisy port",
 	known: "`corelane drops`",
 	losses: func(f *findings) (out []Cause) {
 		sums := map[string]uint64{}
-		for _, p := range f.e.Ports {
+		for i := range f.e.Ports {
+			p := &f.e.Ports[i]
 			for reason, n := range p.Drops {
-				if reason != "port_tx_full" && reason != "worker_ring_full" { // other rows report these
+				if reason != "port_tx_full" && reason != "worker_ring_full" && !f.e.noisy(p, reason) { // other rows' causes
 					sums[reason] += n
 				}
 			}

@@ -223,6 +223,16 @@ var cases = []struct {
 		e.sum(kernel.Sum{Kind: kernel.KindThread, Why: kernel.WhyTaken, NS: 3 * sec, Count: 9, Longest: sec})
 	}, Gap, "idle CPU", ""},
 	{"drops for another reason", 0.3, func(e *Evidence) { e.Ports[0].Drops["no_route"] = 10e6 }, Drops, "no_route", ""},
+	{"a guest that sends to nobody", 0.3, func(e *Evidence) {
+		e.Ports[1].Role, e.Ports[1].Drops["neighbor_rate"] = "tenant", 12e6
+	}, NoisyPort, "neighbor_rate", "corelane port set vm1 --disabled"},
+	{"a guest that begins flows", 0.3, func(e *Evidence) {
+		e.Ports[1].Role, e.Ports[1].Drops["flow_quota_share"] = "tenant", 12e6
+	}, NoisyPort, "flow_quota_share", "corelane port set vm1 --flow-rate 50000"},
+	{"a few packets of a guest", 0.3, func(e *Evidence) {
+		e.Ports[1].Role, e.Ports[1].Drops["punt_rate"] = "tenant", 99_999
+		e.Ports[0].Role, e.Ports[0].Drops["punt_rate"] = "fabric", 12e6
+	}, Drops, "punt_rate", ""},
 	{"nothing at 30 %", 0.3, func(e *Evidence) {
 		e.sum(kernel.Sum{Kind: kernel.KindVector, ID: kernel.VectorTimer, NS: 30 * msec, Count: 10000, Longest: 9000})
 		e.sum(kernel.Sum{Kind: kernel.KindThread, Why: kernel.WhyTaken, ID: 9, PID: 9, Name: "kworker/1:1", NS: msec,

@@ -34,6 +34,7 @@ const (
 	ReaderStopped Kind = "reader-stopped"
 	RingOverflow  Kind = "ring-overflow"
 	Skew          Kind = "skew"
+	NoisyPort     Kind = "noisy-port"
 	Drops         Kind = "drops"
 	SmallBatches  Kind = "small-batches"
 	Overload      Kind = "overload"

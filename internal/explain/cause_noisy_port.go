@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+package explain
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+)
+
+// noisyRate is the number of packets per second from which a port is noisy. Ordinary guests have far fewer of these.
+const noisyRate = 10_000
+
+// noises are the drop reasons of packets that cost the router more than others, and that a guest has no need to send in
+// large numbers: what it sends, and the options of `corelane port set` that limit it.
+var noises = map[string]struct{ what, limit string }{
+	"bridge_flood_rate":      {"broadcasts and frames to unknown destinations", ""},
+	"flow_icmp_error_rate":   {"ICMP errors", ""},
+	"flow_no_first_fragment": {"fragments without a first one", ""},
+	"flow_quota_share":       {"packets of new flows", "--flow-rate 50000"},
+	"flow_table_full":        {"packets of new flows", "--flow-rate 50000"},
+	"frame_too_long":         {"frames that are longer than its MTU", ""},
+	"ip_ttl_exceeded":        {"packets whose TTL has ended", ""},
+	"neighbor_queue_full":    {"unresolved packets", ""},
+	"neighbor_rate":          {"unresolved packets", ""},
+	"punt_rate":              {"ARP and neighbour discovery messages", ""},
+	"source_address":         {"packets with the address of somebody else", ""},
+}
+
+var noisyPort = row{
+	kind: NoisyPort, colour: "other",
+	means: "a guest sends large numbers of packets that cost the router more than others, or that nobody can receive",
+	known: "`corelane drops --by-port`",
+	losses: func(f *findings) (out []Cause) {
+		for i := range f.e.Ports {
+			p := &f.e.Ports[i]
+			for reason, n := range p.Drops {
+				if f.e.noisy(p, reason) {
+					out = append(out, Cause{Worker: -1, CPU: -1, Name: reason, Port: p.Name, Times: int64(n),
+						of: f.e.received()})
+				}
+			}
+		}
+		slices.SortFunc(out, func(a, b Cause) int {
+			return cmp.Or(cmp.Compare(a.Port, b.Port), cmp.Compare(a.Name, b.Name))
+		})
+		return out
+	},
+	limits: limits{loss: 0.01},
+	describe: func(s *scene, c *Cause) {
+		c.Title = fmt.Sprintf("port %s sends %s %s per second", c.Port, packets(c.PPS), noises[c.Name].what)
+		c.fact(Counted, "%d of its packets were dropped with reason %s, %.1f %% of all that the router received",
+			c.Times, c.Name, 100*float64(c.Times)/float64(max(1, c.of)))
+		p := s.e.port(c.Port)
+		c.fact(Counted, "port %s (%s %s) received %s packets/s in all", p.Name, p.Device, p.Peer,
+			packets(float64(p.RxPackets)/s.e.Seconds))
+	},
+	remedy: func(_ *scene, c *Cause) {
+		limit := noises[c.Name].limit
+		if c.FixNote = "limit what the guest may send:"; limit == "" {
+			limit, c.FixNote = "--disabled", "the router bounds what these packets cost; to stop the guest:"
+		}
+		c.Fix = fmt.Sprintf("corelane port set %s %s", c.Port, limit)
+	},
+}
+
+// noisy says whether a guest's packets with a drop reason are so many that its port is to blame.
+func (e *Evidence) noisy(p *Port, reason string) bool {
+	_, known := noises[reason]
+	return known && p.Role == "tenant" && float64(p.Drops[reason]) >= noisyRate*e.Seconds
+}
