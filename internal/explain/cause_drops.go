@@ -15,7 +15,8 @@ var drops = row{
 		for i := range f.e.Ports {
 			p := &f.e.Ports[i]
 			for reason, n := range p.Drops {
-				if reason != "port_tx_full" && reason != "worker_ring_full" && !f.e.noisy(p, reason) { // other rows' causes
+				// other rows report these
+				if reason != "port_tx_full" && reason != "worker_ring_full" && !f.e.noisy(p, reason) {
 					sums[reason] += n
 				}
 			}

@@ -57,8 +57,8 @@ func init() {
 	rows = []row{
 		foreignThread, ownThread, softirq, irq, ipi, tlbShootdown, timerTick, pageFaults, yield, stopped, cgroupQuota,
 		moved, steal, injectedDelay, ownWork,
-		gap, manySmall, readerStopped, ringOverflow, skew, noisyPort, drops, smallBatches, overload, threadEnded, noInput,
-		nothing,
+		gap, manySmall, readerStopped, ringOverflow, skew, noisyPort, drops, smallBatches, overload, threadEnded,
+		noInput, nothing,
 	}
 }
 

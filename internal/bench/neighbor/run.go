@@ -47,7 +47,7 @@ func Run(ctx context.Context, o Options, p bench.Progress) (*Result, error) {
 			return &s.result, context.Cause(ctx)
 		}
 		if err != nil { // the other rows do not depend on it
-			err = fmt.Errorf("%s, %s: %w", r.attack.Name, r.port, err)
+			err = fmt.Errorf("%s, %s: %v", r.attack.Name, r.port, err) // not wrong input, whatever it was
 			s.note("%v", err)
 			failed = errors.Join(failed, err)
 			continue
