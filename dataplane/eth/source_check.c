@@ -240,16 +240,23 @@ static const struct drop_reason *reverse_path(uint16_t port, const struct port_f
 	return nh && nh->kind == NH_PORT && nh->port == port ? NULL : &drop_source_reverse_path;
 }
 
+static __rte_noinline const struct drop_reason *source_check_any(const struct rte_mbuf *m,
+								 const struct rte_ether_hdr *eth,
+								 const struct port_fwd *f)
+{
+	struct ip_addr a = source_check_address(m, eth);
+
+	return f->source_check == SOURCE_CHECK_STRICT ? source_check_strict(m, eth, f, &a)
+						      : reverse_path(m->port, f, &a);
+}
+
 const struct drop_reason *source_check(const struct rte_mbuf *m, const struct port_fwd *f)
 {
 	const struct rte_ether_hdr *eth = rte_pktmbuf_mtod(m, const struct rte_ether_hdr *);
-	struct ip_addr a;
 
 	if (likely(f->source_check == SOURCE_CHECK_STRICT && source_check_plain(m, eth, f)))
 		return NULL;
-	a = source_check_address(m, eth);
-	return f->source_check == SOURCE_CHECK_STRICT ? source_check_strict(m, eth, f, &a)
-						      : reverse_path(m->port, f, &a);
+	return source_check_any(m, eth, f);
 }
 
 bool source_check_claims_gateway(const struct rte_mbuf *m, const struct port_fwd *f)
