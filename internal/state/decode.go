@@ -3,7 +3,6 @@ package state
 
 import (
 	"fmt"
-	"net/netip"
 	"strconv"
 	"strings"
 
@@ -314,11 +313,12 @@ func (l *loader) route(path string, n *yaml.Node) {
 		l.lookup(ref)
 	}
 	l.refs = l.refs[:refs]
-	prefix, err := netip.ParsePrefix(m.Prefix)
+	r, err := routeOf(&m, l.intern)
 	if err != nil {
 		return // unreachable: its notation has been checked
 	}
-	l.state.Routes = append(l.state.Routes, Route{l.intern(m.Vrf), prefix, m.Nexthop, uint32(n.Line + l.line)})
+	r.Line = uint32(n.Line + l.line)
+	l.state.Routes = append(l.state.Routes, r)
 }
 
 // intern returns the one copy of a VRF's name that all its routes share.

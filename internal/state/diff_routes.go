@@ -45,7 +45,8 @@ func (d *routeDiff) both(want, have Route, gone func(Route) bool) {
 		return
 	}
 	d.stay[have.Nexthop] = true
-	if want.Nexthop != have.Nexthop {
+	have.Line = want.Line
+	if want != have {
 		d.set = append(d.set, want)
 		d.was = append(d.was, have)
 	}

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	apiv1 "github.com/corelane/corelane/internal/api/v1"
 	"github.com/corelane/corelane/internal/limits"
 )
 
@@ -451,4 +452,44 @@ func FuzzLoad(f *testing.F) {
 			t.Fatalf("a different state after writing and reading: %v\n%s", err, write(t, s))
 		}
 	})
+}
+
+// Each field of a route that is not read only survives Write and Load and the conversion to Route, and a change of it
+// is an operation.
+func TestRoutesKeepTheirFields(t *testing.T) {
+	values := map[protoreflect.Name][2]any{"vrf": {"red", "blue"}, "prefix": {"198.51.100.0/24", "192.0.2.0/24"},
+		"nexthop": {uint32(2), uint32(1)}}
+	m := &apiv1.Route{}
+	var given []protoreflect.FieldDescriptor
+	fields := m.ProtoReflect().Descriptor().Fields()
+	for i := range fields.Len() {
+		fd := fields.Get(i)
+		if ruleOf(fd).readOnly {
+			continue
+		}
+		if values[fd.Name()][0] == nil {
+			t.Fatalf("give %s two values here, and a member of Route", fd.Name())
+		}
+		m.ProtoReflect().Set(fd, protoreflect.ValueOf(values[fd.Name()][0]))
+		given = append(given, fd)
+	}
+	convert := func(m *apiv1.Route) []Route {
+		r, err := routeOf(m, strings.Clone)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return []Route{r}
+	}
+	s := load(t, baseYAML)
+	s.Routes = convert(m)
+	if got := load(t, write(t, s)).Routes; len(got) != 1 || !proto.Equal(got[0].message(), m) {
+		t.Errorf("%+v, want %v", got, m)
+	}
+	for _, fd := range given {
+		other := proto.CloneOf(m)
+		other.ProtoReflect().Set(fd, protoreflect.ValueOf(values[fd.Name()][1]))
+		if len(Diff(&State{Routes: convert(other)}, &State{Routes: convert(m)})) == 0 {
+			t.Errorf("a change of %s is no operation", fd.Name())
+		}
+	}
 }

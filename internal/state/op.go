@@ -5,13 +5,10 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strconv"
 	"strings"
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
-
-	apiv1 "github.com/corelane/corelane/internal/api/v1"
 )
 
 // RouteBatch is the largest number of routes in a request.
@@ -40,10 +37,7 @@ type Op struct {
 
 // Objects is the number of objects that the operation changes.
 func (op Op) Objects() int {
-	if op.Noun == "route" {
-		return len(op.Routes)
-	}
-	return 1
+	return max(1, len(op.Routes))
 }
 
 // Count sums operations by verb.
@@ -83,12 +77,12 @@ func Print(w io.Writer, ops []Op) error {
 }
 
 func (op Op) print(w io.Writer) error {
-	if op.Noun != "route" {
+	if len(op.Routes) == 0 {
 		_, err := fmt.Fprintln(w, op.String())
 		return err
 	}
 	for i := range op.Routes {
-		if _, err := fmt.Fprintln(w, op.routeText(i)); err != nil {
+		if _, err := fmt.Fprintln(w, op.single(i)); err != nil {
 			return err
 		}
 	}
@@ -97,8 +91,8 @@ func (op Op) print(w io.Writer) error {
 
 // String returns a line of the plan. For a batch of routes it has the first route and the number of the others.
 func (op Op) String() string {
-	if op.Noun == "route" {
-		text := op.routeText(0)
+	if len(op.Routes) > 0 {
+		text := op.single(0).String()
 		if n := len(op.Routes); n > 1 {
 			text += fmt.Sprintf(" and %d more", n-1)
 		}
@@ -130,38 +124,31 @@ type Line struct {
 
 // Lines returns the objects of an operation, with one line per route.
 func (op Op) Lines() []Line {
-	if op.Noun != "route" {
+	if len(op.Routes) == 0 {
 		return []Line{{op.Key, op.Old, op.New}}
 	}
 	lines := make([]Line, len(op.Routes))
-	for i, r := range op.Routes {
-		lines[i].Key = r.Vrf + " " + r.Prefix.String()
-		if op.Verb == Del {
-			lines[i].Old = r.message()
-			continue
-		}
-		lines[i].New = r.message()
-		if op.Verb == Set {
-			lines[i].Old = op.Was[i].message()
-		}
+	for i := range op.Routes {
+		one := op.single(i)
+		lines[i] = Line{one.Key, one.Old, one.New}
 	}
 	return lines
 }
 
-func (r Route) message() *apiv1.Route {
-	return &apiv1.Route{Vrf: r.Vrf, Prefix: r.Prefix.String(), Nexthop: r.Nexthop}
-}
-
-func (op Op) routeText(i int) string {
-	r := op.Routes[i]
-	text := fmt.Sprintf("%c route %s %s", op.Verb, r.Vrf, r.Prefix)
+// single returns the operation on one route of a batch.
+func (op Op) single(i int) Op {
+	one, m := Op{Verb: op.Verb, Noun: op.Noun}, op.Routes[i].message()
+	one.Key = keyOf(m)
 	switch op.Verb {
-	case Add:
-		text += ": nexthop " + strconv.Itoa(int(r.Nexthop))
+	case Del:
+		one.Old = m
 	case Set:
-		text += fmt.Sprintf(": nexthop %d -> %d", op.Was[i].Nexthop, r.Nexthop)
+		one.New, one.Old = m, op.Was[i].message()
+		one.Fields = changed(one.New, one.Old)
+	default:
+		one.New = m
 	}
-	return text
+	return one
 }
 
 // detailText returns an object without its key: "mtu 9000, addresses [192.0.2.1/24]".

@@ -4,7 +4,6 @@ package state
 import (
 	"context"
 	"fmt"
-	"net/netip"
 
 	"google.golang.org/protobuf/proto"
 
@@ -59,18 +58,20 @@ func given(m proto.Message) bool {
 }
 
 func readRoutes(ctx context.Context, c *api.Client, s *State) error {
-	names := map[string]string{} // all routes of a VRF share one copy of its name
+	names := map[string]string{}
+	intern := func(vrf string) string {
+		if _, known := names[vrf]; !known {
+			names[vrf] = vrf
+		}
+		return names[vrf]
+	}
 	return api.Stream(ctx, c, apiv1.NewRoutesClient, apiv1.RoutesClient.List, &apiv1.RouteListRequest{Origin: "api"},
 		func(m *apiv1.Route) error {
-			prefix, err := netip.ParsePrefix(m.Prefix)
+			r, err := routeOf(m, intern)
 			if err != nil {
 				return fmt.Errorf("the node has a route '%s' in VRF '%s': %w", m.Prefix, m.Vrf, err)
 			}
-			vrf, known := names[m.Vrf]
-			if !known {
-				vrf, names[m.Vrf] = m.Vrf, m.Vrf
-			}
-			s.Routes = append(s.Routes, Route{Vrf: vrf, Prefix: prefix, Nexthop: m.Nexthop})
+			s.Routes = append(s.Routes, r)
 			return nil
 		})
 }

@@ -11,6 +11,8 @@ import (
 	"cmp"
 	"net/netip"
 	"strings"
+
+	apiv1 "github.com/corelane/corelane/internal/api/v1"
 )
 
 // FabricVrf is the VRF of the underlay, which every node has.
@@ -22,6 +24,17 @@ type Route struct {
 	Prefix  netip.Prefix
 	Nexthop uint32
 	Line    uint32 // in the file; 0: read from a node
+}
+
+// routeOf returns the route of a message. All routes of a VRF share one copy of its name, which intern returns.
+func routeOf(m *apiv1.Route, intern func(vrf string) string) (Route, error) {
+	prefix, err := netip.ParsePrefix(m.Prefix)
+	return Route{Vrf: intern(m.Vrf), Prefix: prefix, Nexthop: m.Nexthop}, err
+}
+
+// message is the reverse of routeOf.
+func (r Route) message() *apiv1.Route {
+	return &apiv1.Route{Vrf: r.Vrf, Prefix: r.Prefix.String(), Nexthop: r.Nexthop}
 }
 
 // CompareRoutes compares the keys of routes: VRF, family, address and length.

@@ -61,16 +61,8 @@ func (y yamlWriter) routes(list []Route) {
 		return
 	}
 	y.line("routes:")
-	vrf, name := "", ""
 	for _, r := range list {
-		if r.Vrf != vrf {
-			vrf, name = r.Vrf, quote(r.Vrf)
-		}
-		prefix := r.Prefix.String()
-		if prefix[0] > '9' || prefix[0] == ':' {
-			prefix = quote(prefix)
-		}
-		y.line("  - {vrf: ", name, ", prefix: ", prefix, ", nexthop: ", strconv.Itoa(int(r.Nexthop)), "}")
+		y.line("  - ", flow(r.message().ProtoReflect()))
 	}
 }
 
