@@ -105,6 +105,12 @@ static const struct field_limits flow_filter_fields[] = {
 static const struct message_limits flow_filter_limits = {
 	.type = &corelane__v1__flow_filter__descriptor, .fields = flow_filter_fields, .n_fields = 4};
 
+static const struct field_limits flow_resize_request_fields[] = {
+	{.field = 0, .flags = LIMIT_REQUIRED, .min = 1024ull, .max = 33554432ull},
+};
+static const struct message_limits flow_resize_request_limits = {
+	.type = &corelane__v1__flow_resize_request__descriptor, .fields = flow_resize_request_fields, .n_fields = 1};
+
 static const struct field_limits flow_explain_request_fields[] = {
 	{.field = 3, .notation = NOTATION_ADDRESS},
 	{.field = 4, .notation = NOTATION_ADDRESS},
@@ -673,6 +679,7 @@ const struct message_limits *const api_requests[] = {
 	&debug_disturb_request_limits,
 	&event_list_request_limits,
 	&flow_filter_limits,
+	&flow_resize_request_limits,
 	&flow_explain_request_limits,
 	&generator_profile_limits,
 	&generator_trial_limits,

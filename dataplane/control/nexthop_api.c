@@ -303,7 +303,8 @@ static int nexthop_api_del(struct api_call *call, const void *req, void *resp, s
 
 	snprintf(text, sizeof(text), "%u", id);
 	if (id >= NEXTHOP_API_MAX)
-		return error_set(err, EPERM, "nexthop.id", text, "1 to 1048575", "belongs to the router itself");
+		return error_set(err, EPERM, "nexthop.id", text, LIMIT_NEXTHOP_ID_VALID,
+				 "belongs to the router itself");
 	return nexthop_del(id, err);
 }
 

@@ -11,8 +11,6 @@
 
 #define WEIGHT_MAX 1000
 
-static_assert(RTE_DIM(((struct spread_config *)0)->weights) == WORKER_MAX, "one for each worker");
-
 int port_decode_weights(char **in, size_t n, struct spread_config *c, struct error *err)
 {
 	size_t i;

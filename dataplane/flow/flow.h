@@ -15,14 +15,15 @@
 #include <rte_cycles.h>
 
 #include "base/error.h"
+#include "base/field_limits.h"
 #include "base/rcu.h"
 #include "flow/key.h"
 #include "flow/table.h"
 #include "l3/vrf.h"
 
-#define FLOW_CAPACITY_MIN 1024u
-#define FLOW_CAPACITY_MAX (32u << 20)
-#define FLOW_CAPACITY_DEFAULT (512u << 10)
+#define FLOW_CAPACITY_MIN ((uint32_t)LIMIT_FLOW_RESIZE_REQUEST_CAPACITY_MIN)
+#define FLOW_CAPACITY_MAX ((uint32_t)LIMIT_FLOW_RESIZE_REQUEST_CAPACITY_MAX)
+#define FLOW_CAPACITY_DEFAULT 524288 // of --flows
 
 enum flow_dir_flags {
 	FLOW_DENY = 1 << 0,   // drop for flow.reason

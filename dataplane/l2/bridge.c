@@ -172,8 +172,8 @@ static int bridge_check_id(uint32_t *id, struct error *err)
 		return error_set(err, ENOSPC, "bridge.id", NULL, NULL, "all %u ids are taken", BRIDGE_MAX - 1);
 	snprintf(text, sizeof(text), "%u", *id);
 	if (bridges[*id])
-		return error_set(err, EEXIST, "bridge.id", text, "a free id from 1 to 16383", "is taken by '%s'",
-				 bridges[*id]->cfg.name);
+		return error_set(err, EEXIST, "bridge.id", text, "a free id from " LIMIT_BRIDGE_ID_VALID,
+				 "is taken by '%s'", bridges[*id]->cfg.name);
 	return 0;
 }
 

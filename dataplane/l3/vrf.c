@@ -58,7 +58,7 @@ static int vrf_check_id(uint32_t *id, struct error *err)
 		return error_set(err, ENOSPC, "vrf.id", NULL, NULL, "all %u ids are taken", VRF_MAX - 1);
 	snprintf(text, sizeof(text), "%u", *id);
 	if (vrfs[*id])
-		return error_set(err, EEXIST, "vrf.id", text, "a free id from 1 to 16383", "is taken by '%s'",
+		return error_set(err, EEXIST, "vrf.id", text, "a free id from " LIMIT_VRF_ID_VALID, "is taken by '%s'",
 				 vrfs[*id]->name);
 	return 0;
 }

@@ -11,8 +11,7 @@
 #include "flow/flow.h"
 #include "main/options_private.h"
 #include "port/registry.h"
-
-#define RING_DEFAULT 1024
+#include "worker/handoff.h"
 
 enum {
 	OPT_RUN_DIR = 256,
@@ -186,7 +185,7 @@ int options_parse(int argc, char **argv, struct options *o, struct error *err)
 	char name[48];
 
 	*o = (struct options){.flows = FLOW_CAPACITY_DEFAULT,
-			      .rx_ring_size = RING_DEFAULT,
+			      .rx_ring_size = HANDOFF_SIZE,
 			      .run_dir = "/run/corelane",
 			      .log_level = "info",
 			      .groups = {[ROLE_READ] = "corelane-read",

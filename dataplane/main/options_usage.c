@@ -2,7 +2,9 @@
 #include <stdio.h>
 
 #include "base/fault_injection.h"
+#include "flow/flow.h"
 #include "main/options_private.h"
+#include "worker/handoff.h"
 
 void options_usage(void)
 {
@@ -20,8 +22,7 @@ void options_usage(void)
 	       "                       them\n"
 	       "  --idle POLICY        what workers do without packets: spin, pause, yield, sleep, interrupt (default\n"
 	       "                       spin; yield when a worker shares its CPU with other threads of this process)\n"
-	       "  --worker-ring-size N slots of the rings between workers, a power of two from 64 to 4194304 (default "
-	       "1024)\n"
+	       "  --worker-ring-size N slots of the rings between workers, %s (default %u)\n"
 	       "  --run-to-completion  the worker that polled a packet always finishes it: no port may be hybrid or\n"
 	       "                       auto\n"
 	       "  --no-huge            do not use hugepages\n"
@@ -30,7 +31,7 @@ void options_usage(void)
 	       "  --mbuf-size BYTES    room for a packet in one buffer, 2048 to 16384 (default 2048)\n"
 	       "  --fib-memory MB      upper bound of the forwarding tables, 16 to 65536 (default 4096; allocated as\n"
 	       "                       routes are added)\n"
-	       "  --flows N            flows that can be kept at once, 1024 to 33554432 (default 524288; allocated\n"
+	       "  --flows N            flows that can be kept at once, %s (default %u; allocated\n"
 	       "                       when the first port keeps flows, 214 bytes each)\n"
 	       "  --router-mac MAC     this router in routed VXLAN (default: derived from the host and DIR)\n"
 	       "  --read-group GROUP   its members may use the API to look at everything but packets and secrets\n"
@@ -61,5 +62,7 @@ void options_usage(void)
 	       "--vr_dpdk_tx_ring_sz N (checked; there are no such rings here), --yield_option 0|1\n"
 	       "(--idle spin|yield), --vr_no_load_balance (--run-to-completion).\n\n"
 	       "Everything else is configured with `corelane`. Arguments after -- go to DPDK's EAL unchanged.\n",
+	       LIMIT_WORKER_RING_SIZE_VALID, HANDOFF_SIZE, LIMIT_FLOW_RESIZE_REQUEST_CAPACITY_VALID,
+	       FLOW_CAPACITY_DEFAULT,
 	       fault_injection ? "  --allow-debug        let `corelane debug` disturb the workers\n" : "");
 }

@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "base/fault_injection.h"
 #include "main/options_private.h"
+#include "worker/handoff.h"
 
 static int option_limits(const char *name, const char *text, const struct number_limits *l, unsigned long *out,
 			 struct error *err)
@@ -47,10 +48,8 @@ int option_path(const char *name, char *dst, size_t size, const char *src, struc
 
 int option_ring_size(const char *name, const char *text, uint32_t *out, struct error *err)
 {
-	static const struct number_limits ring = {
-		.min = LIMIT_WORKER_RING_SIZE_MIN, .max = LIMIT_WORKER_RING_SIZE_MAX, .power_of_two = true};
 	unsigned long v = 0;
-	int ret = option_limits(name, text, &ring, &v, err);
+	int ret = option_limits(name, text, &handoff_sizes, &v, err);
 
 	*out = (uint32_t)v;
 	return ret;

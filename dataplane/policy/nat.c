@@ -369,7 +369,7 @@ int nat_add(struct nat_config *cfg, struct error *err)
 
 	id_text(cfg->id, text);
 	if (policy_nat_get(cfg->id))
-		return error_set(err, EEXIST, "rule.id", text, "a free id from 1 to 1048575", "is taken");
+		return error_set(err, EEXIST, "rule.id", text, "a free id from " LIMIT_NAT_RULE_ID_VALID, "is taken");
 	if (cfg->id < NAT_RULES_MAX && pages[cfg->id / PAGE] == NULL) {
 		p = calloc(1, sizeof(*p));
 		if (p == NULL)

@@ -6,12 +6,12 @@
 
 #define MOVES_MAX 4096
 
-static double balance_highest_load(const struct balance_worker workers[64])
+static double balance_highest_load(const struct balance_worker workers[WORKER_MAX])
 {
 	double load = 0;
 	unsigned i;
 
-	for (i = 0; i < 64; i++)
+	for (i = 0; i < WORKER_MAX; i++)
 		if (workers[i].eligible && workers[i].load > load)
 			load = workers[i].load;
 	return load;
@@ -22,19 +22,19 @@ static bool balance_reaches(const struct balance_worker *a, const struct balance
 	return b->eligible && (cross_numa || a->numa == b->numa);
 }
 
-static unsigned balance_least_loaded(const struct balance_worker workers[64], unsigned from, bool cross_numa)
+static unsigned balance_least_loaded(const struct balance_worker workers[WORKER_MAX], unsigned from, bool cross_numa)
 {
 	unsigned i, best = from;
 
-	for (i = 0; i < 64; i++)
+	for (i = 0; i < WORKER_MAX; i++)
 		if (balance_reaches(&workers[from], &workers[i], cross_numa) && workers[i].load < workers[best].load)
 			best = i;
 	return best;
 }
 
 // Returns the item that, moved from `from` to `to`, reduces the larger of the two loads most; NULL if none does.
-static struct balance_item *best_item(const struct balance_worker workers[64], struct balance_item *items, unsigned n,
-				      unsigned from, unsigned to)
+static struct balance_item *best_item(const struct balance_worker workers[WORKER_MAX], struct balance_item *items,
+				      unsigned n, unsigned from, unsigned to)
 {
 	double gap = workers[from].load - workers[to].load, best_larger = workers[from].load, larger;
 	struct balance_item *best = NULL;
@@ -55,16 +55,17 @@ static struct balance_item *best_item(const struct balance_worker workers[64], s
 
 // Moves one item away from the most loaded worker outside *done, or adds that worker to *done if no move helps. False:
 // all are done.
-static bool balance_step(struct balance_worker workers[64], struct balance_item *items, unsigned n, bool cross_numa,
-			 uint64_t *done)
+static bool balance_step(struct balance_worker workers[WORKER_MAX], struct balance_item *items, unsigned n,
+			 bool cross_numa, uint64_t *done)
 {
 	struct balance_item *item;
-	unsigned i, from = 64, to;
+	unsigned i, from = WORKER_MAX, to;
 
-	for (i = 0; i < 64; i++)
-		if (workers[i].eligible && !(*done >> i & 1) && (from == 64 || workers[i].load > workers[from].load))
+	for (i = 0; i < WORKER_MAX; i++)
+		if (workers[i].eligible && !(*done >> i & 1) &&
+		    (from == WORKER_MAX || workers[i].load > workers[from].load))
 			from = i;
-	if (from == 64)
+	if (from == WORKER_MAX)
 		return false;
 	to = balance_least_loaded(workers, from, cross_numa);
 	item = to != from ? best_item(workers, items, n, from, to) : NULL;
@@ -78,7 +79,7 @@ static bool balance_step(struct balance_worker workers[64], struct balance_item 
 	return true;
 }
 
-unsigned balance(struct balance_worker workers[64], struct balance_item *items, unsigned n, bool cross_numa,
+unsigned balance(struct balance_worker workers[WORKER_MAX], struct balance_item *items, unsigned n, bool cross_numa,
 		 double *before, double *after)
 {
 	uint32_t *was = calloc(n + 1, sizeof(*was));

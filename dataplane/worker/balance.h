@@ -5,6 +5,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "worker/worker.h"
+
 #define BALANCE_GAIN 0.10 // share of the most loaded worker's load that a change must gain
 
 struct balance_worker {
@@ -21,5 +23,5 @@ struct balance_item {    // moves as a whole
 // Moves items between workers of the same NUMA node, or of all nodes with cross_numa, until no move lowers the load of
 // the most loaded worker of a node. *before and *after are the load of the most loaded worker. Returns the number of
 // items that moved: 0 if the gain is less than BALANCE_GAIN.
-unsigned balance(struct balance_worker workers[64], struct balance_item *items, unsigned n, bool cross_numa,
+unsigned balance(struct balance_worker workers[WORKER_MAX], struct balance_item *items, unsigned n, bool cross_numa,
 		 double *before, double *after);

@@ -9,7 +9,7 @@
 
 #include "worker/balance.h"
 
-static struct balance_worker workers[64];
+static struct balance_worker workers[WORKER_MAX];
 static struct balance_item items[4096];
 static double before, after;
 
@@ -17,7 +17,7 @@ static int reset(void **state)
 {
 	unsigned i;
 
-	for (i = 0; i < 64; i++)
+	for (i = 0; i < WORKER_MAX; i++)
 		workers[i] = (struct balance_worker){.eligible = i < 4, .numa = i / 2};
 	return 0;
 }

@@ -13,10 +13,8 @@
 #include "base/rcu.h"
 #include "worker/worker.h"
 
-bool handoff_size_ok(uint32_t size)
-{
-	return rte_is_power_of_2(size) && size >= HANDOFF_SIZE_MIN && size <= HANDOFF_SIZE_MAX;
-}
+const struct number_limits handoff_sizes = {
+	.min = LIMIT_WORKER_RING_SIZE_MIN, .max = LIMIT_WORKER_RING_SIZE_MAX, .power_of_two = true};
 
 static void handoff_free(void *arg)
 {

@@ -11,11 +11,10 @@
 #include <rte_mbuf.h>
 #include <rte_ring.h>
 
+#include "base/check.h"
 #include "base/error.h"
 
-#define HANDOFF_SIZE 1024 // default
-#define HANDOFF_SIZE_MIN 64
-#define HANDOFF_SIZE_MAX (1u << 22)
+#define HANDOFF_SIZE 1024  // default
 #define HANDOFF_BUCKETS 40 // of the histogram: bucket b counts times of 2^b to 2^(b+1)-1 TSC cycles
 
 struct worker;
@@ -49,7 +48,7 @@ struct handoff_list { // the rings to one worker: immutable, replaced as a whole
 	struct handoff *h[];
 };
 
-bool handoff_size_ok(uint32_t size); // a power of two in range
+extern const struct number_limits handoff_sizes;
 
 // Master. Creates the ring between two workers unless it exists. -ENOMEM with err.
 int handoff_connect(struct worker *from, struct worker *to, struct error *err);

@@ -362,7 +362,8 @@ static void rings_resized(void **state)
 		wait_for(500);
 	}
 	stop_and_check();
-	assert_int_equal(worker_set_ring_size(worker_get(1), 1000, &err), -EINVAL);
+	assert_int_equal(worker_set_ring_size(worker_get(1), 1000, &err), -ERANGE);
+	assert_string_equal(err.valid, LIMIT_WORKER_RING_SIZE_VALID);
 }
 
 static void isolated_receive(void **state)

@@ -158,7 +158,7 @@ struct subject { // what an item of balance() stands for: a queue, or an entry o
 };
 
 struct work {
-	struct balance_worker workers[64];
+	struct balance_worker workers[WORKER_MAX];
 	struct balance_item *items;
 	struct subject *subjects; // one for each item
 	unsigned n;

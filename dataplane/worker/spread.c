@@ -18,20 +18,20 @@ uint32_t spread_epoch = 1;
 struct spread_port spread_ports[PORT_MAX];
 
 // The number of entries for each worker: its share rounded down; the rest goes to the largest remainders.
-static void spread_shares(unsigned n, const uint32_t weights[64], unsigned want[64])
+static void spread_shares(unsigned n, const uint32_t weights[WORKER_MAX], unsigned want[WORKER_MAX])
 {
-	uint64_t sum = 0, rest[64] = {0};
+	uint64_t sum = 0, rest[WORKER_MAX] = {0};
 	unsigned i, best, given = 0;
 
-	for (i = 0; i < 64; i++)
+	for (i = 0; i < WORKER_MAX; i++)
 		sum += weights[i];
-	for (i = 0; i < 64; i++) {
+	for (i = 0; i < WORKER_MAX; i++) {
 		want[i] = sum ? (unsigned)((uint64_t)n * weights[i] / sum) : 0;
 		rest[i] = sum ? (uint64_t)n * weights[i] % sum : 0;
 		given += want[i];
 	}
 	for (; sum && given < n; given++) {
-		for (best = i = 0; i < 64; i++)
+		for (best = i = 0; i < WORKER_MAX; i++)
 			if (rest[i] > rest[best])
 				best = i;
 		want[best]++;
@@ -39,13 +39,13 @@ static void spread_shares(unsigned n, const uint32_t weights[64], unsigned want[
 	}
 }
 
-void spread_deal(uint8_t *to, unsigned n, const uint32_t weights[64])
+void spread_deal(uint8_t *to, unsigned n, const uint32_t weights[WORKER_MAX])
 {
-	unsigned want[64], have[64] = {0}, i, next = 0;
+	unsigned want[WORKER_MAX], have[WORKER_MAX] = {0}, i, next = 0;
 
 	spread_shares(n, weights, want);
 	for (i = 0; i < n; i++) { // entries that may stay
-		if (to[i] < 64 && have[to[i]] < want[to[i]])
+		if (to[i] < WORKER_MAX && have[to[i]] < want[to[i]])
 			have[to[i]]++;
 		else
 			to[i] = SPREAD_LOCAL;
@@ -55,34 +55,34 @@ void spread_deal(uint8_t *to, unsigned n, const uint32_t weights[64])
 
 		if (to[i] != SPREAD_LOCAL)
 			continue;
-		for (tries = 0; tries < 64 && have[next % 64] >= want[next % 64]; tries++)
+		for (tries = 0; tries < WORKER_MAX && have[next % WORKER_MAX] >= want[next % WORKER_MAX]; tries++)
 			next++;
-		if (tries == 64)
+		if (tries == WORKER_MAX)
 			return; // no weights
-		to[i] = (uint8_t)(next % 64);
-		have[next++ % 64]++;
+		to[i] = (uint8_t)(next % WORKER_MAX);
+		have[next++ % WORKER_MAX]++;
 	}
 }
 
-void spread_deal_lost(uint8_t *to, unsigned n, const uint32_t weights[64])
+void spread_deal_lost(uint8_t *to, unsigned n, const uint32_t weights[WORKER_MAX])
 {
 	unsigned i, next = 0, tries;
 
 	for (i = 0; i < n; i++) {
-		if (to[i] < 64 && weights[to[i]])
+		if (to[i] < WORKER_MAX && weights[to[i]])
 			continue;
-		for (tries = 0; tries < 64 && weights[next % 64] == 0; tries++)
+		for (tries = 0; tries < WORKER_MAX && weights[next % WORKER_MAX] == 0; tries++)
 			next++;
-		to[i] = tries < 64 ? (uint8_t)(next++ % 64) : SPREAD_LOCAL;
+		to[i] = tries < WORKER_MAX ? (uint8_t)(next++ % WORKER_MAX) : SPREAD_LOCAL;
 	}
 }
 
-static void spread_weights(const struct port *port, uint32_t weights[64])
+static void spread_weights(const struct port *port, uint32_t weights[WORKER_MAX])
 {
 	bool any = false;
 	struct worker *w;
 
-	memset(weights, 0, 64 * sizeof(weights[0]));
+	memset(weights, 0, WORKER_MAX * sizeof(weights[0]));
 	for (w = worker_next(NULL); w; w = worker_next(w))
 		if (w->role == WORKER_FORWARDING && !w->leaving) {
 			weights[w->id] = spread_config(&port->cfg)->weights[w->id];
@@ -96,12 +96,12 @@ static void spread_weights(const struct port *port, uint32_t weights[64])
 static void spread_deal_port(struct port *port, struct spread *s)
 {
 	struct spread_port *sp = &spread_ports[port->id];
-	uint32_t weights[64];
+	uint32_t weights[WORKER_MAX];
 	uint64_t weighed = 0;
 	unsigned i;
 
 	spread_weights(port, weights);
-	for (i = 0; i < 64; i++)
+	for (i = 0; i < WORKER_MAX; i++)
 		weighed |= weights[i] ? 1ull << i : 0;
 	sp->moved = sp->moved && (weighed & ~sp->weighed) == 0;
 	sp->weighed = weighed;

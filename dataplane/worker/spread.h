@@ -14,6 +14,7 @@
 
 #include "base/error.h"
 #include "port/port.h"
+#include "worker/worker.h"
 
 #define SPREAD_ENTRIES 1024
 #define SPREAD_SEVERAL 0xfe // more than one worker
@@ -34,7 +35,7 @@ struct spread_config {                      // of a port (PORT_SETTINGS())
 	uint8_t mode;                       // enum port_mode
 	uint8_t ring_full;                  // enum spread_full; also in port_fwd
 	uint8_t polled_by[PORT_MAX_QUEUES]; // by queue: worker + 1, 0 = any
-	uint32_t weights[64];               // by worker, of hybrid mode; all 0: every forwarding worker alike
+	uint32_t weights[WORKER_MAX];       // by worker, of hybrid mode; all 0: every forwarding worker alike
 };
 const struct spread_config *spread_config(const struct port_config *cfg);
 struct spread_config *spread_config_edit(struct port_config *cfg);
@@ -69,7 +70,7 @@ struct spread_view {         // of a queue. Poller: rw, master: ro
 	struct {
 		uint8_t to;
 		uint64_t position;
-	} waits[64];
+	} waits[WORKER_MAX];
 	uint8_t to[SPREAD_ENTRIES];
 	uint64_t load[SPREAD_ENTRIES]; // packets
 	// Master only (load.c): load as of a second ago, and packets per second.
@@ -82,8 +83,9 @@ extern uint32_t spread_epoch; // changes with every table and target. Master: wo
 // Master.
 // Distributes n entries over workers by these weights (0 = none), as evenly as possible, and changes as few of to[] as
 // possible.
-void spread_deal(uint8_t *to, unsigned n, const uint32_t weights[64]);
-void spread_deal_lost(uint8_t *to, unsigned n, const uint32_t weights[64]); // only the entries of workers with weight 0
+void spread_deal(uint8_t *to, unsigned n, const uint32_t weights[WORKER_MAX]);
+void spread_deal_lost(uint8_t *to, unsigned n,
+		      const uint32_t weights[WORKER_MAX]); // only the entries of workers with weight 0
 // Updates rings, tables and views. Called after any change of the configuration of ports or workers.
 int spread_refresh(struct error *err);
 // Moves an entry to another worker at the next refresh. It stays there until weights or workers change.

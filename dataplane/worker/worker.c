@@ -57,10 +57,11 @@ static int worker_check(uint32_t id, const struct worker_config *cfg, struct err
 
 	snprintf(text, sizeof(text), "%u", id);
 	if (id >= WORKER_MAX || workers[id])
-		return error_set(err, id < WORKER_MAX ? EEXIST : EINVAL, "worker.id", text, "a free id from 0 to 63",
+		return error_set(err, id < WORKER_MAX ? EEXIST : EINVAL, "worker.id", text,
+				 "a free id from " LIMIT_WORKER_ID_VALID,
 				 id < WORKER_MAX ? "is taken" : "is too large");
-	if (cfg->ring_size && worker_check_ring_size(cfg->ring_size, err) < 0)
-		return -EINVAL;
+	if (cfg->ring_size && check_limits("worker.ring_size", cfg->ring_size, &handoff_sizes, err) < 0)
+		return -ERANGE;
 	return worker_check_cpu(cfg->cpu, err);
 }
 

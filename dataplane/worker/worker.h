@@ -3,6 +3,7 @@
 // traffic.
 #pragma once
 
+#include <assert.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -10,10 +11,12 @@
 #include <rte_ring.h>
 
 #include "base/error.h"
+#include "base/field_limits.h"
 #include "port/port.h"
 #include "worker/idle.h"
 
-#define WORKER_MAX 64
+#define WORKER_MAX (LIMIT_WORKER_ID_MAX + 1)
+static_assert(WORKER_MAX <= 64, "a set of workers is the bits of a number");
 
 enum idle_policy { IDLE_SPIN, IDLE_PAUSE, IDLE_YIELD, IDLE_SLEEP, IDLE_INTERRUPT };
 #define IDLE_POLICIES (IDLE_INTERRUPT + 1u)

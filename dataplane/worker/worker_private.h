@@ -12,7 +12,6 @@ struct worker;
 
 int worker_start(struct worker *w); // returns 0 once its thread runs on its CPU, or -errno
 int worker_check_cpu(unsigned cpu, struct error *err);
-int worker_check_ring_size(uint32_t size, struct error *err);
 
 // worker_loop.c: calls the listeners.
 bool worker_unfinished(const struct worker *w); // on the worker

@@ -58,16 +58,6 @@ int worker_check_cpu(unsigned cpu, struct error *err)
 	return 0;
 }
 
-int worker_check_ring_size(uint32_t size, struct error *err)
-{
-	char text[16];
-
-	snprintf(text, sizeof(text), "%u", size);
-	return handoff_size_ok(size) ? 0
-				     : error_set(err, EINVAL, "worker.ring_size", text,
-						 "a power of two from 64 to 4194304", "is not a ring size");
-}
-
 int worker_move(struct worker *w, unsigned cpu, struct error *err)
 {
 	char text[16];
@@ -167,7 +157,7 @@ static bool worker_set_rings_settled(const void *arg)
 int worker_set_ring_size(struct worker *w, uint32_t size, struct error *err)
 {
 	uint32_t old = w->ring_size;
-	int ret = worker_check_ring_size(size, err);
+	int ret = check_limits("worker.ring_size", size, &handoff_sizes, err);
 
 	if (ret < 0)
 		return ret;

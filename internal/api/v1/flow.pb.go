@@ -612,7 +612,7 @@ func (x *FlowCount) GetGrowing() bool {
 
 type FlowResizeRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Capacity      uint32                 `protobuf:"varint,1,opt,name=capacity,proto3" json:"capacity,omitempty"`
+	Capacity      uint32                 `protobuf:"varint,1,opt,name=capacity,proto3" json:"capacity,omitempty"` // at least the current one
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -883,9 +883,9 @@ const file_flow_proto_rawDesc = "" +
 	"\n" +
 	"table_used\x18\x05 \x01(\x04R\ttableUsed\x12!\n" +
 	"\fmemory_bytes\x18\x06 \x01(\x04R\vmemoryBytes\x12\x18\n" +
-	"\agrowing\x18\a \x01(\bR\agrowing\"/\n" +
-	"\x11FlowResizeRequest\x12\x1a\n" +
-	"\bcapacity\x18\x01 \x01(\rR\bcapacity\"\x80\x02\n" +
+	"\agrowing\x18\a \x01(\bR\agrowing\"F\n" +
+	"\x11FlowResizeRequest\x121\n" +
+	"\bcapacity\x18\x01 \x01(\rB\x15\xc2\xf3\x18\x11\b\x80\b\x10\x80\x80\x80\x10*\x05flowsh\x01R\bcapacity\"\x80\x02\n" +
 	"\x12FlowExplainRequest\x12\x12\n" +
 	"\x04port\x18\x01 \x01(\tR\x04port\x12\x10\n" +
 	"\x03vrf\x18\x02 \x01(\tR\x03vrf\x12\x1a\n" +

@@ -12,7 +12,7 @@ import (
 	"github.com/corelane/corelane/internal/limits"
 )
 
-// header has the numbers by name: LIMIT_PORT_MTU_MAX.
+// header has the numbers by name, LIMIT_PORT_MTU_MAX, and in words, LIMIT_PORT_MTU_VALID.
 func header() string {
 	var b strings.Builder
 	b.WriteString(preamble + "#pragma once\n\nenum notation {\n")
@@ -65,6 +65,9 @@ func numbers(md protoreflect.MessageDescriptor) string {
 		}
 		if l.Items > 0 {
 			put("ITEMS", uint64(l.Items))
+		}
+		if k := fd.Kind(); (k == protoreflect.Uint32Kind || k == protoreflect.Uint64Kind) && l.Min+l.Max > 0 {
+			fmt.Fprintf(&b, "#define %s_VALID %s\n", name, quote(limits.Numbers(fd)))
 		}
 	}
 	if b.Len() == 0 {
