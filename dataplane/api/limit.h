@@ -17,12 +17,11 @@ enum api_limit {
 	LIMITS
 };
 
-struct api_limit_info {
-	const char *name, *text;
-};
-const struct api_limit_info *api_limit_info(enum api_limit limit);
-void api_limit_count(enum api_limit limit);       // it was reached
-uint64_t api_limit_reached(enum api_limit limit); // how often
+#define API_LIMIT_TEXT 96
+const char *api_limit_name(enum api_limit limit);
+const char *api_limit_text(enum api_limit limit, char text[API_LIMIT_TEXT]); // what it bounds; returns text
+void api_limit_count(enum api_limit limit);                                  // it was reached
+uint64_t api_limit_reached(enum api_limit limit);                            // how often
 
 // Limits that tests may lower.
 struct api_limits {

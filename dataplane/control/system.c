@@ -108,21 +108,20 @@ static void system_encode_traffic(Corelane__V1__Status *out)
 
 static void system_encode_api(struct api_call *call, Corelane__V1__Status *out)
 {
-	const struct api_limit_info *info;
 	Corelane__V1__ApiLimit *l;
+	char text[API_LIMIT_TEXT];
 	enum api_limit i;
 
 	out->api_connections = api_conn_count();
 	out->api_limits = api_alloc(call, LIMITS * sizeof(*out->api_limits));
 	for (i = 0; i < LIMITS; i++) {
-		info = api_limit_info(i);
 		if (api_limit_reached(i) == 0)
 			continue;
 		l = api_alloc(call, sizeof(*l));
 		corelane__v1__api_limit__init(l);
-		l->name = api_strdup(call, info->name);
+		l->name = api_strdup(call, api_limit_name(i));
 		l->count = api_limit_reached(i);
-		l->explanation = api_strdup(call, info->text);
+		l->explanation = api_strdup(call, api_limit_text(i, text));
 		out->api_limits[out->n_api_limits++] = l;
 	}
 }
