@@ -427,3 +427,18 @@ int api_check(const ProtobufCMessage *request, struct error *err)
 			at.limits = api_requests[i];
 	return at.limits ? check_message(&at, err) : 0;
 }
+
+const char *const *api_settable(const ProtobufCMessageDescriptor *type)
+{
+	const struct message_limits *of;
+	unsigned i, j;
+
+	for (i = 0; i < n_api_requests; i++) {
+		for (j = 0; j < api_requests[i]->n_fields; j++) {
+			of = api_requests[i]->fields[j].of;
+			if (of && of->type == type && of->settable)
+				return of->settable;
+		}
+	}
+	return NULL;
+}

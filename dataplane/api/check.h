@@ -47,3 +47,6 @@ extern const unsigned n_api_requests;
 // Returns 0, or -EINVAL or -ERANGE with *err filled. In a request with many objects err->index is the position of the
 // refused one, and err->field begins with its noun: "route.prefix".
 int api_check(const ProtobufCMessage *request, struct error *err);
+
+// Returns the fields of a message that a Set may name, up to a NULL; NULL: there is no Set of this message.
+const char *const *api_settable(const ProtobufCMessageDescriptor *type);

@@ -23,8 +23,8 @@ int port_decode_weights(char **in, size_t n, struct spread_config *c, struct err
 		if (*end == ':' && end[1] >= '0' && end[1] <= '9')
 			weight = strtoul(end + 1, &end, 10);
 		if (*in[i] < '0' || *in[i] > '9' || *end || id >= WORKER_MAX || weight == 0 || weight > WEIGHT_MAX)
-			return error_set(err, EINVAL, "port.spread_workers", in[i],
-					 "ID or ID:WEIGHT, 0 to 63 and 1 to 1000", "is not a worker with a weight");
+			return error_set(err, EINVAL, "port.spread_workers", in[i], NOTATION_WEIGHT_VALID,
+					 "is not a worker with a weight");
 		if (c->weights[id])
 			return error_set(err, EINVAL, "port.spread_workers", in[i], "each worker once",
 					 "is given twice");
@@ -45,7 +45,7 @@ char **port_encode_weights(struct api_call *call, const struct spread_config *c,
 	return out;
 }
 
-int port_decode_polled_by(char **in, size_t n, struct spread_config *c, struct error *err)
+int port_decode_pollers(char **in, size_t n, struct spread_config *c, struct error *err)
 {
 	size_t i;
 
@@ -57,7 +57,7 @@ int port_decode_polled_by(char **in, size_t n, struct spread_config *c, struct e
 		if (*in[i] >= '0' && *in[i] <= '9' && *end == ':' && end[1] >= '0' && end[1] <= '9')
 			worker = strtoul(end + 1, &end, 10);
 		if (*end || queue >= PORT_MAX_QUEUES || worker >= WORKER_MAX)
-			return error_set(err, EINVAL, "port.polled_by", in[i], "QUEUE:WORKER, 0 to 15 and 0 to 63",
+			return error_set(err, EINVAL, "port.polled_by", in[i], NOTATION_POLLER_VALID,
 					 "is not a queue with its worker");
 		if (c->polled_by[queue])
 			return error_set(err, EINVAL, "port.polled_by", in[i], "each queue once", "is given twice");

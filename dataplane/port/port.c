@@ -340,7 +340,8 @@ static struct port *port_new(const struct port_config *cfg, struct error *err)
 
 	if (p == NULL || id == 0) {
 		rte_free(p);
-		error_set(err, ENOSPC, "port", NULL, "1023 ports", "no room for another port");
+		error_set(err, id ? ENOMEM : ENOSPC, "port", NULL, NULL, "no room for another port; there can be %u",
+			  PORT_MAX - 1);
 		return NULL;
 	}
 	p->id = id;

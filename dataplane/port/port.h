@@ -77,14 +77,15 @@ struct port_config {
 	unsigned n_guests;
 	bool stateful; // tenant: flows are kept
 	// The device, one of:
-	const char *kind;            // "dpdk", "tap", "memif", "vhost"
-	char devargs[256];           // dpdk
-	char ifname[16], netns[108]; // tap
-	char socket[108];            // memif, vhost
+	const char *kind;                                // "dpdk", "tap", "memif", "vhost"
+	char devargs[LIMIT_DPDK_DEVICE_DEVARGS_MAX + 1]; // dpdk
+	char ifname[NOTATION_INTERFACE_LONGEST + 1];     // tap
+	char netns[LIMIT_TAP_DEVICE_NETNS_MAX + 1];      // tap
+	char socket[NOTATION_PATH_LONGEST + 1];          // memif, vhost
 	uint32_t memif_id, ring_size, buffer_size;
 	bool client;                                                           // memif, vhost
 	char socket_owner[PORT_NAME], socket_group[PORT_NAME], socket_mode[8]; // servers; empty: default
-	char secret[24];
+	char secret[NOTATION_SECRET_LONGEST + 1];
 	uint8_t settings[PORT_SETTINGS_SIZE] __rte_aligned(8); // see PORT_SETTINGS()
 };
 
