@@ -3,6 +3,7 @@ package cli
 
 import (
 	"context"
+	"fmt"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -14,6 +15,7 @@ import (
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
 	"github.com/corelane/corelane/internal/cli/protoflag"
 	"github.com/corelane/corelane/internal/input"
+	"github.com/corelane/corelane/internal/limits"
 )
 
 func newFlowCmd(a *app) *cobra.Command {
@@ -134,10 +136,14 @@ func newFlowWatch(a *app) *cobra.Command {
 	return cmd
 }
 
+const flowTopMax = 10000
+
+var flowCapacity = protoflag.Field(&apiv1.FlowResizeRequest{}, "capacity")
+
 func newFlowShow(a *app) *cobra.Command {
 	return newShow(a, "ID", "Show a flow", "  corelane flow show 17", fixed(),
 		func(arg string) (fetch[*apiv1.Flow], error) {
-			n, err := parseID("flow", arg, 1, 1<<25)
+			n, err := parseID("flow", arg, 1, uint32(limits.Max(flowCapacity)))
 			return where(flowsOf(a, &apiv1.FlowFilter{}), func(f *apiv1.Flow) bool { return f.Id == n }), err
 		})
 }
@@ -150,8 +156,8 @@ func newFlowTop(a *app) *cobra.Command {
 	cmd := a.watchable(verb("top", "Show the flows with the most traffic",
 		"  corelane flow top --port vm1\n  corelane flow top --packets --count 50 --watch",
 		func(ctx context.Context, _ []string) error {
-			if n < 1 || n > 10000 {
-				return input.Errorf("--count", "1 to 10000", "'%d' is out of range", n)
+			if n < 1 || n > flowTopMax {
+				return input.Errorf("--count", fmt.Sprintf("1 to %d", flowTopMax), "'%d' is out of range", n)
 			}
 			return flowListing.rows(ctx, a, largest(flowsOf(a, req), n, func(f *apiv1.Flow) uint64 {
 				if byPackets {
@@ -160,7 +166,7 @@ func newFlowTop(a *app) *cobra.Command {
 				return f.GetForward().GetBytes() + f.GetReverse().GetBytes()
 			}))
 		}))
-	cmd.Flags().IntVar(&n, "count", 20, "how many")
+	cmd.Flags().IntVar(&n, "count", 20, fmt.Sprintf("how many, 1 to %d", flowTopMax))
 	cmd.Flags().BoolVar(&byPackets, "packets", false, "by packets instead of bytes")
 	a.bind(cmd, req, flowFlags(req))
 	return cmd
@@ -231,17 +237,19 @@ func newFlowFlush(a *app) *cobra.Command {
 }
 
 func newFlowResize(a *app) *cobra.Command {
-	return verb("resize FLOWS", "Make room for more flows while packets flow", "  corelane flow resize 4000000",
-		func(ctx context.Context, args []string) error {
-			n, err := parseID("flows", args[0], 1024, 32<<20)
-			if err != nil {
+	req := &apiv1.FlowResizeRequest{}
+	cmd := verb("resize FLOWS", "Make room for more flows while packets flow", "  corelane flow resize 4000000",
+		func(ctx context.Context, args []string) (err error) {
+			if req.Capacity, err = protoflag.ParseField("flows", args[0], req, "capacity"); err != nil {
 				return err
 			}
 			return details(ctx, a, func(ctx context.Context) (*apiv1.FlowCount, error) {
-				return call(ctx, a, apiv1.NewFlowsClient, apiv1.FlowsClient.Resize,
-					&apiv1.FlowResizeRequest{Capacity: n})
+				return call(ctx, a, apiv1.NewFlowsClient, apiv1.FlowsClient.Resize, req)
 			})
 		})
+	cmd.Long = "Make room for more flows while packets flow: " + limits.Numbers(flowCapacity) +
+		", and at least as many as now."
+	return cmd
 }
 
 func newFlowExplain(a *app) *cobra.Command {

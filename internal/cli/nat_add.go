@@ -39,8 +39,8 @@ func newNatAdd(a *app) *cobra.Command {
 			}
 			return a.done(call(ctx, a, apiv1.NewNatClient, apiv1.NatClient.Add, &apiv1.NatAddRequest{Rule: rule}))
 		})
-	cmd.Long = `Add a rule with an id of your choice, 1 to 1048575; of several rules that match, the one with the
-lowest id applies. ADDRESS and TO by KIND:
+	cmd.Long = "Add a rule with an id of your choice, " + protoflag.Numbers(rule, "id") + `; of several rules that
+match, the one with the lowest id applies. ADDRESS and TO by KIND:
   floating INSIDE OUTSIDE         one address for another, for flows in both directions
   source PREFIX FIRST[-LAST]      hosts of the prefix get an address of the pool and a free port
   destination SERVICE BACKEND...  flows to ADDRESS[:PORT] go to one of ADDRESS[:PORT][@WEIGHT]

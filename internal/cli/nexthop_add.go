@@ -77,10 +77,11 @@ func newNexthopAdd(a *app) *cobra.Command {
 			req.Nexthop = nh
 			return a.done(call(ctx, a, apiv1.NewNexthopsClient, apiv1.NexthopsClient.Add, req))
 		})
-	cmd.Long = `Add a next hop with an id of your choice, 1 to 1048575. KIND is one of
+	cmd.Long = "Add a next hop with an id of your choice, " + protoflag.Numbers(&apiv1.Nexthop{}, "id") +
+		`. KIND is one of
   tunnel              to another host, see --encap
   port PORT           out of a port, to a guest or a router of the underlay
-  group ID[:WEIGHT].. ECMP over next hops, per flow; weight 1 to 256
+  group ID[:WEIGHT].. ECMP over next hops, per flow; weight ` + protoflag.Numbers(&apiv1.GroupMember{}, "weight") + `
   discard             drop and count
   reject              drop and answer with ICMP unreachable
   local               to the router itself`

@@ -58,7 +58,7 @@ func TestPlanExport(t *testing.T) {
 		"grub":                               "file: missing",
 		"grub FILE --root /does/not":         "/does/not: ",
 		"irq FILE --root " + otherMachine(t): "plan: it was made for compute-dpdk-0, not for ",
-		"dpvs FILE --ring-size 1000": "--ring-size: 1000 is not a power of two in this range; valid: a " +
+		"dpvs FILE --ring-size 1000": "--ring-size: 1000 is out of range; valid: a " +
 			"power of two",
 		"dpvs FILE --port dpdk0{": "--port: ",
 	} {

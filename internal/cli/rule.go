@@ -108,8 +108,8 @@ func newRuleAdd(a *app) *cobra.Command {
 			req.Rules = []*apiv1.Rule{rule}
 			return a.sendRules(ctx, req)
 		})
-	cmd.Long = "Add a rule. ID is its place in the list, 1 to 16777216; ACTION is allow or deny. Without flags the " +
-		"rule matches everything.\n\n" + ruleLong
+	cmd.Long = "Add a rule. ID is its place in the list, " + protoflag.Numbers(rule, "id") +
+		"; ACTION is allow or deny. Without flags the rule matches everything.\n\n" + ruleLong
 	a.bind(cmd, rule, ruleFlags)
 	a.bind(cmd, req, []fieldFlag{{flag: "replace", help: "replace an existing rule of this ID (default: refuse)"}})
 	cmd.ValidArgsFunction = a.complete(ruleListNames, fixed(), fixed("allow", "deny"))

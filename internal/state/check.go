@@ -258,15 +258,19 @@ func (l *loader) checkTunnel(path string, n *yaml.Node, t *apiv1.TunnelNexthop) 
 		}
 	}
 	if slices.Contains(own.Fields, "vni") && t.Vni == 0 {
-		l.fail(l.at(n), path+".vni", "1 to 16777215", "missing")
+		l.fail(l.at(n), path+".vni", numbers(t, "vni"), "missing")
 	}
 	if slices.Contains(own.Fields, "label") && t.Label == 0 {
-		l.fail(l.at(n), path+".label", "16 to 1048575", "missing")
+		l.fail(l.at(n), path+".label", numbers(t, "label"), "missing")
 	}
 	if t.Local != "" && strings.Contains(t.Local, ":") != strings.Contains(t.Remote, ":") {
 		l.fail(l.at(n), path+".local", "an address of the family of remote", "'%s' and '%s' are not of one family",
 			t.Local, t.Remote)
 	}
+}
+
+func numbers(m proto.Message, field protoreflect.Name) string {
+	return limits.Numbers(m.ProtoReflect().Descriptor().Fields().ByName(field))
 }
 
 func encapNames() string {

@@ -2,11 +2,13 @@
 package state
 
 import (
+	"fmt"
 	"net/netip"
 
 	"go.yaml.in/yaml/v3"
 
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
+	"github.com/corelane/corelane/internal/limits"
 )
 
 // natPool is the largest number of addresses in the pool of a rule.
@@ -99,11 +101,14 @@ func within(first, last netip.Addr, n uint64) bool {
 	return size < n
 }
 
+var mostBackends = limits.Of((&apiv1.DestinationNat{}).ProtoReflect().Descriptor().Fields().ByName("backends")).Items
+
 func (l *loader) checkNatService(path string, n *yaml.Node, m *apiv1.NatRule) {
 	d := m.GetDestination()
 	switch {
 	case len(d.Backends) == 0:
-		l.fail(l.at(n), path+".destination.backends", "1 to 64 backends", "the service has no backends")
+		l.fail(l.at(n), path+".destination.backends", fmt.Sprintf("1 to %d backends", mostBackends),
+			"the service has no backends")
 	case d.Port != 0 && !natHasPorts(m.Protocol):
 		l.fail(l.at(n), path+".destination.port", "a rule of protocol TCP, UDP or SCTP",
 			"a port needs a protocol that has ports")

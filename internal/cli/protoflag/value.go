@@ -112,6 +112,11 @@ func ParseField(argument, text string, msg proto.Message, field protoreflect.Nam
 	return uint32(n), nil
 }
 
+// Numbers describes the numbers that a field of msg takes, for help texts.
+func Numbers(msg proto.Message, field protoreflect.Name) string {
+	return limits.Numbers(Field(msg, field))
+}
+
 // Check refuses the number in a field of msg if the field does not take it; argument is its name on the command line.
 func Check(argument string, msg proto.Message, field protoreflect.Name) error {
 	fd := Field(msg, field)

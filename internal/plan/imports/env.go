@@ -5,6 +5,9 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	apiv1 "github.com/corelane/corelane/internal/api/v1"
+	"github.com/corelane/corelane/internal/limits"
 )
 
 // envKeys lists the known variables: of vRouter's containers, ifcfg-vhost0, TuneD, irqbalance and corelaned.
@@ -107,14 +110,15 @@ func lines(text string) func(yield func(int, string) bool) {
 	}
 }
 
+var ring = (&apiv1.Worker{}).ProtoReflect().Descriptor().Fields().ByName("ring_size")
+
 // ringSize reads a ring size of vRouter or corelaned. vRouter does not check it, and does not start if the ring
 // cannot be created.
 func (s *scanner) ringSize(key, value string, line int) {
-	n := number(value)
 	if value == "" && strings.HasPrefix(key, "dpdk-") {
 		return // the charm's notation for the default
 	}
-	if n < 64 || n > 4194304 || n&(n-1) != 0 {
+	if n := number(value); n < 0 || !limits.Number(ring, uint64(n)) {
 		s.find(Wrong, line, "a power of two, 1024 or 2048", "the ring cannot be created, and the router does not "+
 			"start", "%s: '%s' is not a power of two", key, value)
 		return

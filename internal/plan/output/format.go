@@ -11,8 +11,10 @@ import (
 	"slices"
 	"strings"
 
+	apiv1 "github.com/corelane/corelane/internal/api/v1"
 	"github.com/corelane/corelane/internal/cpuset"
 	"github.com/corelane/corelane/internal/input"
+	"github.com/corelane/corelane/internal/limits"
 	"github.com/corelane/corelane/internal/plan"
 	"github.com/corelane/corelane/internal/topology"
 )
@@ -135,6 +137,8 @@ func newView(p *plan.Plan, o Options) *view {
 // word matches text that may go into comments and names of other tools' files.
 var word = regexp.MustCompile(`^[A-Za-z0-9_.:-]{0,255}$`)
 
+var ringSize = (&apiv1.Worker{}).ProtoReflect().Descriptor().Fields().ByName("ring_size")
+
 // check refuses plans that cannot be written in any format, such as plans edited by hand.
 func (v *view) check() error {
 	switch {
@@ -142,9 +146,8 @@ func (v *view) check() error {
 		return input.Errorf("plan: machine", "a host name", "%.64q is not a host name", v.Plan.Machine)
 	case !word.MatchString(v.Port):
 		return input.Errorf("--port", "the name of a NIC in DPVS, dpdk0", "%q is not a name", v.Port)
-	case v.RingSize != 0 && (v.RingSize < 64 || v.RingSize > 4194304 || v.RingSize&(v.RingSize-1) != 0):
-		return input.Errorf("--ring-size", "a power of two from 64 to 4194304",
-			"%d is not a power of two in this range", v.RingSize)
+	case v.RingSize != 0 && (v.RingSize < 0 || !limits.Number(ringSize, uint64(v.RingSize))):
+		return input.Errorf("--ring-size", limits.Numbers(ringSize), "%d is out of range", v.RingSize)
 	case v.all.Empty():
 		return input.Errorf("plan", "a plan of 'corelane plan make'", "the plan has no CPUs")
 	case v.host.Empty():
