@@ -4,7 +4,12 @@ package explain
 import (
 	"fmt"
 	"slices"
+
+	apiv1 "github.com/corelane/corelane/internal/api/v1"
+	fields "github.com/corelane/corelane/internal/limits"
 )
+
+var workerRing = (&apiv1.Worker{}).ProtoReflect().Descriptor().Fields().ByName("ring_size")
 
 var ringOverflow = row{
 	kind: RingOverflow, colour: "other",
@@ -52,7 +57,8 @@ var ringOverflow = row{
 	},
 	remedy: func(_ *scene, c *Cause) {
 		if c.ring != nil {
-			c.Fix = fmt.Sprintf("corelane worker set %d --ring-size %d", c.Worker, min(4*c.ring.Size, 4194304))
+			ring := min(4*uint64(c.ring.Size), fields.Max(workerRing))
+			c.Fix = fmt.Sprintf("corelane worker set %d --ring-size %d", c.Worker, ring)
 			return
 		}
 		c.FixNote = "make the ring longer: ring_size of the port (delete and add it again), or the ring of its sender"

@@ -26,6 +26,8 @@ var tenantOnly = []protoreflect.Name{"vrf", "bridge", "gateways", "guest_mac", "
 	"mss_clamp", "no_anycast_gateway", "stateful", "flow_limit", "flow_rate", "source_check", "egress_rules",
 	"ingress_rules", "egress_meter", "ingress_meter", "mirror"}
 
+var interfaceName = limits.Text(apiv1.Notation_NOTATION_INTERFACE)
+
 // check finds fields of an object that contradict each other.
 func (l *loader) check(section, path string, n *yaml.Node, m proto.Message) {
 	switch m := m.(type) {
@@ -67,8 +69,8 @@ func (l *loader) checkPort(path string, n *yaml.Node, m *apiv1.Port) {
 			l.fail(l.at(at), fmt.Sprintf("%s.%s", path, name), "", "a %s port does not have this field", role)
 		}
 	}
-	if tap := m.GetTap(); tap != nil && tap.Ifname == "" && len(m.Name) > 15 {
-		l.fail(l.at(n), path+".tap.ifname", formats[apiv1.Notation_NOTATION_INTERFACE].valid,
+	if tap := m.GetTap(); tap != nil && tap.Ifname == "" && len(m.Name) > int(interfaceName.Longest) {
+		l.fail(l.at(n), path+".tap.ifname", interfaceName.Valid,
 			"missing, and the port's name '%s' is too long for the kernel", m.Name)
 	}
 	if m.Role == apiv1.PortRole_PORT_ROLE_TENANT {
