@@ -286,14 +286,23 @@ static void with_few_flows(void **state)
 	assert_true(no_room > 0);
 }
 
+static int start_with(uint32_t capacity)
+{
+	if (flow_init(capacity) != 0 || flow_start(NULL) != 0)
+		return -1;
+	while (flow_fill_step())
+		;
+	return 0;
+}
+
 static int start_with_few(void **state)
 {
-	return flow_init(FLOW_CAPACITY_MIN * 3) != 0 || flow_start(NULL) != 0;
+	return start_with(FLOW_CAPACITY_MIN * 3);
 }
 
 static int start(void **state)
 {
-	return flow_init(FLOW_CAPACITY_MIN * 64) != 0 || flow_start(NULL) != 0;
+	return start_with(FLOW_CAPACITY_MIN * 64);
 }
 
 static int stop(void **state)
