@@ -25,7 +25,7 @@ static int profile_stream_check_sizes(const Corelane__V1__GeneratorStream *in, s
 	char valid[64];
 	size_t i;
 
-	snprintf(valid, sizeof(valid), "%u (header and probe) to %u", least, FRAME_MAX);
+	snprintf(valid, sizeof(valid), "%u (header and probe) to %d", least, FRAME_MAX);
 	for (i = 0; i < in->n_sizes; i++)
 		if (in->sizes[i] < least)
 			return refuse_number(err, "stream.sizes", in->sizes[i], valid, "is not a valid frame size");

@@ -16,7 +16,7 @@ static int helper = -1;
 static int ask(const struct helper_request *r, const int *fd, int fds[PORT_MAX_QUEUES], unsigned wanted,
 	       struct error *err)
 {
-	struct helper_answer a;
+	struct helper_answer a = {0};
 	unsigned n = 0;
 	int ret = helper_send(helper, r, sizeof(*r), fd, fd ? 1 : 0);
 
