@@ -43,12 +43,12 @@ static inline void fabric_input_trim(struct rte_mbuf *m, unsigned want)
 }
 
 // The router has no use for the packet: a host port gets it, else it is dropped.
-static inline edge_t not_mine(struct rte_mbuf *m, const struct port_fwd *f, const struct drop_reason *reason)
+static inline edge_t fabric_not_mine(struct rte_mbuf *m, const struct port_fwd *f, const struct drop_reason *reason)
 {
 	return f->host ? HOST : drop_as(m, reason);
 }
 
-static inline edge_t udp_edge(struct rte_mbuf *m, struct pkt_meta *md, const struct port_fwd *f, unsigned l4)
+static inline edge_t fabric_udp_edge(struct rte_mbuf *m, struct pkt_meta *md, const struct port_fwd *f, unsigned l4)
 {
 	const struct rte_udp_hdr *udp = rte_pktmbuf_mtod_offset(m, const struct rte_udp_hdr *, l4);
 	unsigned encap, len;
@@ -60,7 +60,7 @@ static inline edge_t udp_edge(struct rte_mbuf *m, struct pkt_meta *md, const str
 		return drop(m, fabric_bad_udp);
 	encap = encap_by_udp[rte_be_to_cpu_16(udp->dst_port)];
 	if (unlikely(encap == 0))
-		return not_mine(m, f, &drop_fabric_udp_port);
+		return fabric_not_mine(m, f, &drop_fabric_udp_port);
 	fabric_input_trim(m, l4 + len);
 	md->l3 = (uint8_t)(l4 + sizeof(*udp));
 	return (edge_t)(DECAP - 1 + encap);
@@ -76,7 +76,7 @@ static inline edge_t fabric_input_fragment(struct rte_mbuf *m, const struct port
 	if (encap_by_proto[proto] || (first && proto == IPPROTO_UDP && m->data_len >= l4 + sizeof(*udp) &&
 				      encap_by_udp[rte_be_to_cpu_16(udp->dst_port)]))
 		return drop(m, fabric_fragment);
-	return not_mine(m, f, &drop_fabric_fragment);
+	return fabric_not_mine(m, f, &drop_fabric_fragment);
 }
 
 static inline edge_t fabric_input_fragment6(struct rte_mbuf *m, const struct port_fwd *f, unsigned at)
@@ -89,12 +89,12 @@ static inline edge_t fabric_input_fragment6(struct rte_mbuf *m, const struct por
 				     at + (unsigned)sizeof(*ext));
 }
 
-static inline edge_t by_protocol(struct rte_mbuf *m, struct pkt_meta *md, const struct port_fwd *f, uint8_t proto,
-				 unsigned l3, unsigned l4)
+static inline edge_t fabric_by_protocol(struct rte_mbuf *m, struct pkt_meta *md, const struct port_fwd *f,
+					uint8_t proto, unsigned l3, unsigned l4)
 {
 	md->outer = (uint16_t)(m->data_off + l3);
 	if (likely(proto == IPPROTO_UDP))
-		return udp_edge(m, md, f, l4);
+		return fabric_udp_edge(m, md, f, l4);
 	if (encap_by_proto[proto]) {
 		md->l3 = (uint8_t)l4;
 		return (edge_t)(DECAP - 1 + encap_by_proto[proto]);
@@ -103,7 +103,7 @@ static inline edge_t by_protocol(struct rte_mbuf *m, struct pkt_meta *md, const 
 		md->l3 = (uint8_t)l3;
 		return LOCAL;
 	}
-	return not_mine(m, f, &drop_fabric_protocol);
+	return fabric_not_mine(m, f, &drop_fabric_protocol);
 }
 
 static inline edge_t fabric_ip4(struct rte_mbuf *m, struct pkt_meta *md, const struct port_fwd *f, unsigned l3)
@@ -119,7 +119,7 @@ static inline edge_t fabric_ip4(struct rte_mbuf *m, struct pkt_meta *md, const s
 		     len > m->pkt_len - l3 || !ip4_checksum_ok(ip)))
 		return drop(m, fabric_bad_header);
 	if (unlikely(!underlay_is_local4(ip->dst_addr)))
-		return not_mine(m, f, &drop_fabric_not_local);
+		return fabric_not_mine(m, f, &drop_fabric_not_local);
 	if (unlikely(ip4_martian_source(ip->src_addr) || underlay_is_local4(ip->src_addr)))
 		return drop(m, fabric_martian_source);
 	if (unlikely(ip->fragment_offset & RTE_BE16(0x3fff)))
@@ -128,7 +128,7 @@ static inline edge_t fabric_ip4(struct rte_mbuf *m, struct pkt_meta *md, const s
 	fabric_input_trim(m, l3 + len);
 	md->tos = ip->type_of_service;
 	md->ttl = ip->time_to_live;
-	return by_protocol(m, md, f, ip->next_proto_id, l3, l3 + hlen);
+	return fabric_by_protocol(m, md, f, ip->next_proto_id, l3, l3 + hlen);
 }
 
 static inline edge_t fabric_ip6(struct rte_mbuf *m, struct pkt_meta *md, const struct port_fwd *f, unsigned l3)
@@ -146,7 +146,7 @@ static inline edge_t fabric_ip6(struct rte_mbuf *m, struct pkt_meta *md, const s
 		return ND;
 	}
 	if (unlikely(!underlay_is_local6(ip->dst_addr)))
-		return not_mine(m, f, &drop_fabric_not_local);
+		return fabric_not_mine(m, f, &drop_fabric_not_local);
 	if (unlikely(ip6_is_multicast(ip->src_addr) || ip6_unspecified_or_loopback(ip->src_addr) ||
 		     underlay_is_local6(ip->src_addr)))
 		return drop(m, fabric_martian_source);
@@ -155,7 +155,7 @@ static inline edge_t fabric_ip6(struct rte_mbuf *m, struct pkt_meta *md, const s
 	fabric_input_trim(m, l3 + len);
 	md->tos = ip_tos((const uint8_t *)ip);
 	md->ttl = ip->hop_limits;
-	return by_protocol(m, md, f, ip->proto, l3, l3 + (unsigned)sizeof(*ip));
+	return fabric_by_protocol(m, md, f, ip->proto, l3, l3 + (unsigned)sizeof(*ip));
 }
 
 static inline edge_t fabric_one(struct rte_mbuf *m)
@@ -191,7 +191,7 @@ static inline edge_t fabric_one(struct rte_mbuf *m)
 		md->l3 = (uint8_t)l3;
 		return ARP;
 	}
-	return not_mine(m, f, &drop_fabric_unknown_type);
+	return fabric_not_mine(m, f, &drop_fabric_unknown_type);
 }
 
 static uint16_t fabric_input(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)

@@ -49,7 +49,7 @@ static struct ip_addr source_check_address(const struct rte_mbuf *m, const struc
 
 // A guest without an address sends from the unspecified one (RFC 5227 probes, RFC 4862), and IPv6 uses link-local ones
 // on each link.
-static bool always_allowed(const struct ip_addr *a)
+static bool source_check_always_allowed(const struct ip_addr *a)
 {
 	return ip_is_unspecified(a) || (a->family == IPV6 && a->bytes[0] == 0xfe && (a->bytes[1] & 0xc0) == 0x80);
 }
@@ -61,7 +61,7 @@ static bool source_check_own(const struct port_fwd *f, const struct ip_addr *a)
 	for (i = 0; i < f->n_guests; i++)
 		if (ip_prefix_covers(&f->guests[i], a))
 			return true;
-	return a->family == 0 || f->n_guests == 0 || always_allowed(a); // bridged ports may have none
+	return a->family == 0 || f->n_guests == 0 || source_check_always_allowed(a); // bridged ports may have none
 }
 
 // A frame of 802.3 whose LLC header (802.2) names no protocol with addresses that a receiver would believe: spanning
@@ -81,7 +81,7 @@ static bool harmless_llc(const struct rte_mbuf *m, const struct rte_ether_hdr *e
 
 // True if the addresses cannot be checked: receivers strip VLAN tags and 802.3 headers, which are not parsed here, and
 // the headers of IP and ARP may lie outside the first buffer.
-static bool unchecked(const struct rte_mbuf *m, const struct rte_ether_hdr *eth, const struct ip_addr *a)
+static bool source_check_unchecked(const struct rte_mbuf *m, const struct rte_ether_hdr *eth, const struct ip_addr *a)
 {
 	const struct rte_ipv6_hdr *ip6 = (const struct rte_ipv6_hdr *)(eth + 1);
 
@@ -135,7 +135,8 @@ static bool hides_nd(const struct rte_mbuf *m, const struct rte_ether_hdr *eth)
 	return true;
 }
 
-static void eui64(const struct rte_ether_addr *mac, uint8_t *out) // the link-local address made from it (RFC 4291, A)
+static void source_check_eui64(const struct rte_ether_addr *mac,
+			       uint8_t *out) // the link-local address made from it (RFC 4291, A)
 {
 	const uint8_t *b = mac->addr_bytes;
 
@@ -143,7 +144,7 @@ static void eui64(const struct rte_ether_addr *mac, uint8_t *out) // the link-lo
 }
 
 // The gateway's addresses, with the link-local one that it answers for.
-static bool is_gateway(const struct port_fwd *f, const struct ip_addr *a)
+static bool source_check_is_gateway(const struct port_fwd *f, const struct ip_addr *a)
 {
 	uint8_t local[16];
 	unsigned i;
@@ -157,28 +158,29 @@ static bool is_gateway(const struct port_fwd *f, const struct ip_addr *a)
 	for (i = 0; i < f->n_ip6; i++)
 		if (memcmp(a->bytes, f->ip6[i], 16) == 0)
 			return true;
-	eui64(&f->mac, local);
+	source_check_eui64(&f->mac, local);
 	return a->family == IPV6 && memcmp(a->bytes, local, 16) == 0;
 }
 
 // Whether target is an address of the guest, or a link-local address that must be its own: the one that it sends from,
 // or the one made from its MAC.
-static bool own_target(const struct port_fwd *f, const struct ip_addr *target, const struct ip_addr *source)
+static bool source_check_own_target(const struct port_fwd *f, const struct ip_addr *target,
+				    const struct ip_addr *source)
 {
 	uint8_t local[16];
 
-	if (is_gateway(f, target))
+	if (source_check_is_gateway(f, target))
 		return false;
-	if (!always_allowed(target) || f->n_guests == 0)
+	if (!source_check_always_allowed(target) || f->n_guests == 0)
 		return source_check_own(f, target);
-	eui64(&f->guest_mac, local);
+	source_check_eui64(&f->guest_mac, local);
 	return ip_addr_eq(target, source) || memcmp(target->bytes, local, 16) == 0;
 }
 
 // Whether ARP claims only the sender's MAC, and a neighbour advertisement only a target of the guest. Advertisements of
 // routers, and redirects, are the gateway's where there is one.
-static const struct drop_reason *claim(const struct rte_mbuf *m, const struct rte_ether_hdr *eth,
-				       const struct port_fwd *f, const struct ip_addr *source)
+static const struct drop_reason *source_check_claim(const struct rte_mbuf *m, const struct rte_ether_hdr *eth,
+						    const struct port_fwd *f, const struct ip_addr *source)
 {
 	const struct rte_arp_hdr *arp = (const struct rte_arp_hdr *)(eth + 1);
 	const uint8_t *nd = (const uint8_t *)(eth + 1) + sizeof(struct rte_ipv6_hdr);
@@ -195,7 +197,7 @@ static const struct drop_reason *claim(const struct rte_mbuf *m, const struct rt
 	if (m->data_len < sizeof(*eth) + sizeof(struct rte_ipv6_hdr) + 24)
 		return &drop_source_unchecked;
 	target = ip6_addr(nd + 8);
-	return own_target(f, &target, source) ? NULL : &drop_source_address;
+	return source_check_own_target(f, &target, source) ? NULL : &drop_source_address;
 }
 
 // Most packets: from the guest's first address, and no neighbour discovery.
@@ -220,21 +222,22 @@ static const struct drop_reason *source_check_strict(const struct rte_mbuf *m, c
 {
 	if (!eth_same(&eth->src_addr, &f->guest_mac))
 		return &drop_source_mac;
-	if (unchecked(m, eth, a))
+	if (source_check_unchecked(m, eth, a))
 		return &drop_source_unchecked;
-	if (!source_check_own(f, a) || is_gateway(f, a))
+	if (!source_check_own(f, a) || source_check_is_gateway(f, a))
 		return &drop_source_address;
 	if (hides_nd(m, eth))
 		return &drop_source_unchecked;
-	return claim(m, eth, f, a);
+	return source_check_claim(m, eth, f, a);
 }
 
-static const struct drop_reason *reverse_path(uint16_t port, const struct port_fwd *f, const struct ip_addr *a)
+static const struct drop_reason *source_check_reverse_path(uint16_t port, const struct port_fwd *f,
+							   const struct ip_addr *a)
 {
 	const struct vrf_fibs *fibs = &vrf_fibs[f->vrf];
 	const struct nexthop *nh;
 
-	if (a->family == 0 || always_allowed(a))
+	if (a->family == 0 || source_check_always_allowed(a))
 		return NULL;
 	nh = rcu_read(nexthop_table[fib_lookup(a->family == IPV4 ? rcu_read(fibs->fib4) : rcu_read(fibs->fib6), a)]);
 	return nh && nh->kind == NH_PORT && nh->port == port ? NULL : &drop_source_reverse_path;
@@ -247,7 +250,7 @@ static __rte_noinline const struct drop_reason *source_check_any(const struct rt
 	struct ip_addr a = source_check_address(m, eth);
 
 	return f->source_check == SOURCE_CHECK_STRICT ? source_check_strict(m, eth, f, &a)
-						      : reverse_path(m->port, f, &a);
+						      : source_check_reverse_path(m->port, f, &a);
 }
 
 const struct drop_reason *source_check(const struct rte_mbuf *m, const struct port_fwd *f)
@@ -269,13 +272,13 @@ bool source_check_claims_gateway(const struct rte_mbuf *m, const struct port_fwd
 	    (eth->ether_type != RTE_BE16(RTE_ETHER_TYPE_IPV6) || !eth_is_nd(m, sizeof(*eth))))
 		return false;
 	a = source_check_address(m, eth);
-	if (is_gateway(f, &a))
+	if (source_check_is_gateway(f, &a))
 		return true;
 	if (a.family != IPV6 || nd[0] != ND_NEIGHBOR_ADVERT ||
 	    m->data_len < sizeof(*eth) + sizeof(struct rte_ipv6_hdr) + 24)
 		return false;
 	a = ip6_addr(nd + 8);
-	return is_gateway(f, &a);
+	return source_check_is_gateway(f, &a);
 }
 
 // --- Ports. ---

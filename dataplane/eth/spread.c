@@ -36,8 +36,8 @@ static void eth_spread_deal(struct rte_mbuf **pkts, unsigned n, struct spread_vi
 }
 
 // Treats packets that found no room in the ring as the port's ring_full says.
-static void ring_is_full(struct rte_graph *graph, struct rte_node *node, struct rte_mbuf **pkts, unsigned n,
-			 uint8_t full, edge_t edge)
+static void spread_ring_is_full(struct rte_graph *graph, struct rte_node *node, struct rte_mbuf **pkts, unsigned n,
+				uint8_t full, edge_t edge)
 {
 	unsigned i;
 
@@ -63,7 +63,7 @@ static void spread_give(struct rte_graph *graph, struct rte_node *node, struct r
 		meta(pkts[i])->arg = INJECT_INPUT;
 	given = handoff_give(this_worker, to, pkts, n);
 	if (unlikely(given < n))
-		ring_is_full(graph, node, pkts + given, n - given, full, edge);
+		spread_ring_is_full(graph, node, pkts + given, n - given, full, edge);
 }
 
 static void spread_several(struct rte_graph *graph, struct rte_node *node, struct rte_mbuf **pkts, unsigned n,
@@ -91,7 +91,7 @@ static void spread_several(struct rte_graph *graph, struct rte_node *node, struc
 	}
 }
 
-static void one_queue(struct rte_graph *graph, struct rte_node *node, struct rte_mbuf **pkts, unsigned n)
+static void spread_one_queue(struct rte_graph *graph, struct rte_node *node, struct rte_mbuf **pkts, unsigned n)
 {
 	struct port *port = rcu_read(port_table[pkts[0]->port]);
 	struct spread_view *v = port ? port->queues[meta(pkts[0])->arg % PORT_MAX_QUEUES].view : NULL;
@@ -117,7 +117,7 @@ static uint16_t spread(struct rte_graph *graph, struct rte_node *node, void **ob
 		for (j = i + 1; j < n && pkts[j]->port == pkts[i]->port && meta(pkts[j])->arg == meta(pkts[i])->arg;
 		     j++)
 			;
-		one_queue(graph, node, pkts + i, j - i);
+		spread_one_queue(graph, node, pkts + i, j - i);
 	}
 	return n;
 }

@@ -65,14 +65,14 @@ void flow_end(struct flow *f)
 	ager_end(&f, 1);
 }
 
-static bool half_open(const struct flow *f)
+static bool ager_half_open(const struct flow *f)
 {
 	if (f->dir[0].key.proto == IPPROTO_TCP)
 		return f->tcp < TCP_ESTABLISHED;
 	return f->dir[1].packets == 0 && f->dir[1].hi == 0 && f->other_packets[1] == 0;
 }
 
-static bool squeezed(void)
+static bool ager_squeezed(void)
 {
 	return flow_pressure() >= SQUEEZE_PERCENT;
 }
@@ -85,7 +85,7 @@ static uint32_t ager_patience(const struct flow *f, uint32_t timeout, bool over_
 
 	if (over_share)
 		timeout = RTE_MIN(timeout, (uint32_t)OVER_SHARE_SECONDS);
-	else if (percent < FLOW_PRESSURE_PERCENT || !half_open(f))
+	else if (percent < FLOW_PRESSURE_PERCENT || !ager_half_open(f))
 		return timeout;
 	timeout = timeout * (100 - RTE_MIN(percent, 100u)) / (100 - FLOW_PRESSURE_PERCENT);
 	return RTE_MAX(timeout, 1u);
@@ -102,7 +102,7 @@ static bool ager_over(const struct flow *f, uint16_t now)
 {
 	bool over_share = unlikely(flow_pressure() >= FLOW_PRESSURE_PERCENT) && flow_quota_over_share(f->owner);
 
-	if (over_share && squeezed() && flow_quota_over_level(f->owner))
+	if (over_share && ager_squeezed() && flow_quota_over_level(f->owner))
 		return true;
 	return RTE_MIN(flow_idle(f, 0, now), flow_idle(f, 1, now)) > ager_patience(f, flow_timeout(f), over_share);
 }
@@ -136,7 +136,7 @@ static uint64_t ager_resting(const struct flow *first, uint64_t used, uint16_t n
 	return look;
 }
 
-static bool has_to_end(struct flow *f, uint16_t now)
+static bool ager_has_to_end(struct flow *f, uint16_t now)
 {
 	uint8_t state = __atomic_load_n(&f->state, __ATOMIC_ACQUIRE);
 
@@ -146,7 +146,7 @@ static bool has_to_end(struct flow *f, uint16_t now)
 	return ager_over(f, now) || (ager_stale(f) && flow_decide_again(f, 0, NULL, false) == -ESTALE);
 }
 
-static void end_all(unsigned worker, struct flow *first, uint64_t ends)
+static void ager_end_all(unsigned worker, struct flow *first, uint64_t ends)
 {
 	struct flow *f[FLOW_REMOVE / 2];
 	unsigned i, n;
@@ -162,31 +162,31 @@ static void end_all(unsigned worker, struct flow *first, uint64_t ends)
 }
 
 // Returns false if the time ran out; the next slice continues at w->slot.
-static bool walk_chunk(struct walker *w, unsigned worker, uint16_t now, uint64_t until)
+static bool ager_walk_chunk(struct walker *w, unsigned worker, uint16_t now, uint64_t until)
 {
 	struct flow *first = flow_chunk_first(w->at);
-	bool every = squeezed() || w->round % EVERY_ROUNDS == 0, all = true;
+	bool every = ager_squeezed() || w->round % EVERY_ROUNDS == 0, all = true;
 	uint64_t look = ager_resting(first, flow_chunk_used(w->at) & ~0ull << w->slot, now, every), ends = 0;
 
 	for (; look && all; look &= look - 1) {
 		unsigned i = (unsigned)__builtin_ctzll(look);
 		bool decided = ager_stale(&first[i]);
 
-		if (has_to_end(&first[i], now))
+		if (ager_has_to_end(&first[i], now))
 			ends |= 1ull << i;
 		if (decided && i + 1 < FLOW_CHUNK && rte_rdtsc() > until) {
 			w->slot = i + 1;
 			all = false;
 		}
 	}
-	end_all(worker, first, ends);
+	ager_end_all(worker, first, ends);
 	return all;
 }
 
 // --- One slice. ---
 
 // Every chunk becomes due once a second. Chunks of all owners are counted.
-static void become_due(struct walker *w, uint64_t tsc, uint32_t chunks)
+static void ager_become_due(struct walker *w, uint64_t tsc, uint32_t chunks)
 {
 	uint64_t passed = RTE_MIN(tsc - w->until, flow_tsc_hz), n = passed * chunks / flow_tsc_hz;
 
@@ -207,7 +207,7 @@ static void ager_walk(struct walker *w, unsigned worker, uint32_t chunks, uint64
 			w->round++;
 		}
 		mine = flow_chunk_mine(worker, w->at);
-		if (mine && !walk_chunk(w, worker, now, until))
+		if (mine && !ager_walk_chunk(w, worker, now, until))
 			return;
 		w->at++;
 		w->slot = 0;
@@ -224,7 +224,7 @@ static void ager_slice(struct walker *w, unsigned worker, uint64_t tsc)
 	uint32_t chunks = flow_chunks_used();
 
 	if (chunks > 0) {
-		become_due(w, tsc, chunks);
+		ager_become_due(w, tsc, chunks);
 		flow_reclaim(worker);
 		ager_walk(w, worker, chunks, start + us * SLICE_US);
 		gap = w->due > 0 ? 0 : RTE_MIN(gap, flow_tsc_hz / chunks);

@@ -45,7 +45,7 @@ static void chunk_list_add(struct holder *h, uint32_t chunk, uint64_t free)
 }
 
 // Returns a bitmap of the chunk's free flows; the caller owns them now.
-static uint64_t list_remove(struct holder *h, uint32_t chunk)
+static uint64_t chunk_list_remove(struct holder *h, uint32_t chunk)
 {
 	struct flow_chunk *c = flow_chunk(chunk);
 	uint64_t free = c->free;
@@ -65,7 +65,7 @@ static uint64_t list_remove(struct holder *h, uint32_t chunk)
 
 // --- Allocation. ---
 
-static void into_hand(struct holder *h, uint32_t chunk, uint64_t free)
+static void chunk_into_hand(struct holder *h, uint32_t chunk, uint64_t free)
 {
 	uint32_t first = (chunk - 1) * FLOW_CHUNK + 1;
 	unsigned i;
@@ -76,29 +76,29 @@ static void into_hand(struct holder *h, uint32_t chunk, uint64_t free)
 }
 
 // Takes all free flows of one chunk of `from`, which stays the chunk's owner. The caller holds the lock of `from`.
-static bool take_from(struct holder *from, struct holder *to)
+static bool chunk_take_from(struct holder *from, struct holder *to)
 {
 	uint32_t chunk = from->list;
 
 	if (chunk == 0)
 		return false;
-	into_hand(to, chunk, list_remove(from, chunk));
+	chunk_into_hand(to, chunk, chunk_list_remove(from, chunk));
 	return true;
 }
 
-static bool take_own(struct holder *h)
+static bool chunk_take_own(struct holder *h)
 {
 	bool any;
 
 	if (__atomic_load_n(&h->list, __ATOMIC_RELAXED) == 0)
 		return false;
 	rte_spinlock_lock(&h->lock);
-	any = take_from(h, h);
+	any = chunk_take_from(h, h);
 	rte_spinlock_unlock(&h->lock);
 	return any;
 }
 
-static bool take_others(unsigned worker)
+static bool chunk_take_others(unsigned worker)
 {
 	unsigned i, n = flow_pool_workers();
 	bool any = false;
@@ -108,7 +108,7 @@ static bool take_others(unsigned worker)
 
 		if (__atomic_load_n(&h->list, __ATOMIC_RELAXED) == 0 || !rte_spinlock_trylock(&h->lock))
 			continue;
-		any = take_from(h, &holders[worker]);
+		any = chunk_take_from(h, &holders[worker]);
 		rte_spinlock_unlock(&h->lock);
 	}
 	return any;
@@ -119,13 +119,13 @@ static bool chunk_take(unsigned worker)
 	struct holder *h = &holders[worker];
 	uint32_t chunk;
 
-	if (take_own(h))
+	if (chunk_take_own(h))
 		return true;
 	chunk = flow_pool_get(worker);
 	if (chunk == 0)
-		return take_others(worker);
+		return chunk_take_others(worker);
 	__atomic_add_fetch(&h->chunks, 1, __ATOMIC_RELAXED);
-	into_hand(h, chunk, UINT64_MAX);
+	chunk_into_hand(h, chunk, UINT64_MAX);
 	return true;
 }
 
@@ -206,14 +206,14 @@ void flow_bury(unsigned worker, struct flow *f)
 	c->dying |= flow_chunk_bit(f);
 }
 
-static void add_free(unsigned worker, uint32_t chunk, uint64_t free)
+static void chunk_add_free(unsigned worker, uint32_t chunk, uint64_t free)
 {
 	rte_spinlock_lock(&holders[worker].lock);
 	chunk_list_add(&holders[worker], chunk, free);
 	rte_spinlock_unlock(&holders[worker].lock);
 }
 
-static void give_back(unsigned worker, uint32_t chunk, uint64_t free)
+static void chunk_give_back(unsigned worker, uint32_t chunk, uint64_t free)
 {
 	struct holder *h = &holders[worker];
 	bool whole;
@@ -222,7 +222,7 @@ static void give_back(unsigned worker, uint32_t chunk, uint64_t free)
 	chunk_list_add(h, chunk, free);
 	whole = flow_chunk(chunk)->free == UINT64_MAX && h->n_free > KEEP;
 	if (whole)
-		list_remove(h, chunk);
+		chunk_list_remove(h, chunk);
 	rte_spinlock_unlock(&h->lock);
 	if (!whole)
 		return;
@@ -244,7 +244,7 @@ void flow_reclaim(unsigned worker)
 		h->waiting = c->next_dying;
 		c->dying = 0;
 		h->freed += (unsigned)__builtin_popcountll(dying);
-		give_back(worker, chunk, dying);
+		chunk_give_back(worker, chunk, dying);
 	}
 	h->waiting = h->collecting;
 	h->collecting = 0;
@@ -254,13 +254,13 @@ void flow_reclaim(unsigned worker)
 
 // --- Chunks of a removed worker. ---
 
-static void empty_hand(struct holder *h)
+static void chunk_empty_hand(struct holder *h)
 {
 	while (h->n > 0) {
 		struct flow *f = &flows[h->hand[--h->n]];
 		uint32_t chunk = flow_chunk_of(f);
 
-		add_free(*flow_chunk_owner(chunk) - 1u, chunk, flow_chunk_bit(f));
+		chunk_add_free(*flow_chunk_owner(chunk) - 1u, chunk, flow_chunk_bit(f));
 	}
 }
 
@@ -269,16 +269,16 @@ static void chunk_move(uint32_t chunk, unsigned from, unsigned to)
 	uint64_t free;
 
 	rte_spinlock_lock(&holders[from].lock);
-	free = list_remove(&holders[from], chunk);
+	free = chunk_list_remove(&holders[from], chunk);
 	rte_spinlock_unlock(&holders[from].lock);
 	__atomic_sub_fetch(&holders[from].chunks, 1, __ATOMIC_RELAXED);
 	__atomic_add_fetch(&holders[to].chunks, 1, __ATOMIC_RELAXED);
 	__atomic_store_n(flow_chunk_owner(chunk), (uint8_t)(to + 1), __ATOMIC_RELEASE);
 	if (free)
-		add_free(to, chunk, free);
+		chunk_add_free(to, chunk, free);
 }
 
-static bool has_nothing(const struct holder *h)
+static bool chunk_has_nothing(const struct holder *h)
 {
 	return h->n == 0 && __atomic_load_n(&h->chunks, __ATOMIC_RELAXED) == 0;
 }
@@ -287,16 +287,16 @@ bool flow_hand_over(unsigned from, unsigned to, uint32_t n)
 {
 	struct holder *h = &holders[from];
 
-	if (has_nothing(h))
+	if (chunk_has_nothing(h))
 		return true;
-	empty_hand(h);
+	chunk_empty_hand(h);
 	flow_reclaim(from);
 	for (; n > 0 && h->waiting == 0 && h->chunks > 0; n--) { // before, readers may still hold flows of these chunks
 		h->at = h->at < flow_chunks_used() ? h->at + 1 : 1;
 		if (flow_chunk_mine(from, h->at))
 			chunk_move(h->at, from, to);
 	}
-	return has_nothing(h);
+	return chunk_has_nothing(h);
 }
 
 void flow_chunks_forget(void)

@@ -41,7 +41,7 @@ static uint32_t chunks_of(uint32_t capacity)
 	return (capacity + FLOW_CHUNK - 1) / FLOW_CHUNK;
 }
 
-static int fill_one(void *range, uint64_t item, uint64_t from, uint64_t to)
+static int pool_fill_one(void *range, uint64_t item, uint64_t from, uint64_t to)
 {
 	return reserve_fill(range, from ? (from + 1) * item : 0, (to + 1) * item); // number 0 is unused
 }
@@ -50,12 +50,12 @@ static int fill_one(void *range, uint64_t item, uint64_t from, uint64_t to)
 static int flow_pool_fill(uint32_t capacity, uint32_t n)
 {
 	uint32_t from = pool.filled, to = RTE_MIN(chunks_of(capacity), from + n);
-	int ret = fill_one(flows, sizeof(struct flow), (uint64_t)from * FLOW_CHUNK, (uint64_t)to * FLOW_CHUNK);
+	int ret = pool_fill_one(flows, sizeof(struct flow), (uint64_t)from * FLOW_CHUNK, (uint64_t)to * FLOW_CHUNK);
 
 	if (ret == 0)
-		ret = fill_one(pool.chunks, sizeof(struct flow_chunk), from, to);
+		ret = pool_fill_one(pool.chunks, sizeof(struct flow_chunk), from, to);
 	if (ret == 0)
-		ret = fill_one(pool.owners, 1, from, to);
+		ret = pool_fill_one(pool.owners, 1, from, to);
 	if (ret == 0)
 		__atomic_store_n(&pool.filled, RTE_MAX(from, to), __ATOMIC_RELEASE);
 	return ret;

@@ -48,7 +48,7 @@ static struct refused {
 static bool refusing[WORKER_MAX]; // some refusal may be in the cache
 static uint16_t last_refused[WORKER_MAX];
 
-static bool too_fast(struct quota *q, uint32_t rate)
+static bool quota_too_fast(struct quota *q, uint32_t rate)
 {
 	uint32_t window = (uint32_t)((rte_rdtsc() - flow_tsc_start) / (flow_tsc_hz >> WINDOW_SHIFT));
 	uint32_t most = RTE_MAX(rate >> WINDOW_SHIFT, 1u);
@@ -99,7 +99,7 @@ bool flow_quota_over_level(uint16_t port)
 }
 
 // The highest level at which min(use, level) of all ports fits into the room. UINT32_MAX: everything fits.
-static uint32_t fair_level(const uint32_t *use, uint64_t room)
+static uint32_t quota_fair_level(const uint32_t *use, uint64_t room)
 {
 	uint32_t low = 0, high = UINT32_MAX;
 
@@ -131,18 +131,18 @@ void flow_quota_weigh(void)
 	for (i = 0; weighed && i < PORT_MAX; i++)
 		use[i] = quota_in_use(i);
 	if (weighed)
-		level = fair_level(use, (uint64_t)flow_capacity() * FLOW_WEIGH_PERCENT / 100);
+		level = quota_fair_level(use, (uint64_t)flow_capacity() * FLOW_WEIGH_PERCENT / 100);
 	__atomic_store_n(&fair, level, __ATOMIC_RELAXED);
 	for (i = 0; i < PORT_MAX; i++)
 		__atomic_store_n(&over[i], use[i] > level, __ATOMIC_RELAXED);
 }
 
-static void count_one(uint32_t *counter)
+static void quota_count_one(uint32_t *counter)
 {
 	__atomic_store_n(counter, *counter + 1, __ATOMIC_RELAXED);
 }
 
-static void become_taker(unsigned worker)
+static void quota_become_taker(unsigned worker)
 {
 	unsigned n = __atomic_load_n(&takers, __ATOMIC_RELAXED);
 
@@ -157,11 +157,11 @@ const struct drop_reason *flow_quota_take(unsigned worker, uint16_t port)
 	uint32_t limit = __atomic_load_n(&q->limit, __ATOMIC_RELAXED),
 		 rate = __atomic_load_n(&q->rate, __ATOMIC_RELAXED);
 
-	if (rate && too_fast(q, rate)) {
+	if (rate && quota_too_fast(q, rate)) {
 		__atomic_add_fetch(&q->refused, 1, __ATOMIC_RELAXED);
 		return &drop_flow_quota_rate;
 	}
-	become_taker(worker);
+	quota_become_taker(worker);
 	if (unlikely(limit && quota_in_use(port) >= limit)) { // concurrent workers may exceed the limit by one each
 		__atomic_add_fetch(&q->refused, 1, __ATOMIC_RELAXED);
 		return &drop_flow_quota_count;
@@ -170,7 +170,7 @@ const struct drop_reason *flow_quota_take(unsigned worker, uint16_t port)
 		__atomic_add_fetch(&q->refused, 1, __ATOMIC_RELAXED);
 		return &drop_flow_quota_share;
 	}
-	count_one(&counts[worker][port].taken);
+	quota_count_one(&counts[worker][port].taken);
 	return NULL;
 }
 
@@ -178,15 +178,15 @@ bool flow_quota_take_denied(unsigned worker, uint16_t port)
 {
 	if (quota_denied(port) >= RTE_MAX(flow_capacity() / FLOW_DENIED_SHARE, (uint32_t)FLOW_DENIED_MIN))
 		return false;
-	become_taker(worker);
-	count_one(&counts[worker][port].denied_taken);
+	quota_become_taker(worker);
+	quota_count_one(&counts[worker][port].denied_taken);
 	return true;
 }
 
 void flow_quota_return_denied(unsigned worker, uint16_t port)
 {
-	become_taker(worker == QUOTA_MASTER ? 0 : worker);
-	count_one(&counts[worker][port].denied_returned);
+	quota_become_taker(worker == QUOTA_MASTER ? 0 : worker);
+	quota_count_one(&counts[worker][port].denied_returned);
 }
 
 bool flow_quota_error(uint16_t port, bool received)
@@ -197,8 +197,8 @@ bool flow_quota_error(uint16_t port, bool received)
 
 void flow_quota_return(unsigned worker, uint16_t port)
 {
-	become_taker(worker == QUOTA_MASTER ? 0 : worker);
-	count_one(&counts[worker][port].returned);
+	quota_become_taker(worker == QUOTA_MASTER ? 0 : worker);
+	quota_count_one(&counts[worker][port].returned);
 }
 
 const struct drop_reason *flow_refused(unsigned worker, const struct flow_key *key, uint16_t now)

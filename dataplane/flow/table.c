@@ -17,7 +17,7 @@ void flow_table_prefetch(const struct flow_table *t, const struct flow_key *key)
 	prefetch_write(&a->b[flow_first(a, hash)]);
 }
 
-static flow_entry_t find_spot(const struct flow_locked *l, unsigned i)
+static flow_entry_t table_find_spot(const struct flow_locked *l, unsigned i)
 {
 	flow_entry_t e = flow_place_find(&l->spot[i].in[0], &l->spot[i]);
 
@@ -26,13 +26,13 @@ static flow_entry_t find_spot(const struct flow_locked *l, unsigned i)
 
 // Returns 0, -EEXIST, or -ENOSPC with the index of the spot without room in *full. Publishes nothing unless all spots
 // have room.
-static int insert_locked(struct flow_table *t, struct flow_locked *l, flow_entry_t *found, unsigned *full,
-			 struct flow_slot *slot)
+static int table_insert_locked(struct flow_table *t, struct flow_locked *l, flow_entry_t *found, unsigned *full,
+			       struct flow_slot *slot)
 {
 	unsigned i, to = l->n_arrays - 1;
 
 	for (i = 0; i < l->n_spots; i++) {
-		*found = find_spot(l, i);
+		*found = table_find_spot(l, i);
 		if (unlikely(*found != 0))
 			return -EEXIST;
 	}
@@ -50,7 +50,7 @@ static int insert_locked(struct flow_table *t, struct flow_locked *l, flow_entry
 
 // The common case, with two locks instead of four: both keys have room in their first bucket, and neither can be in its
 // second one. Returns -EAGAIN in all other cases.
-static int insert_first(struct flow_table *t, struct flow_locked *l, flow_entry_t *found)
+static int table_insert_first(struct flow_table *t, struct flow_locked *l, flow_entry_t *found)
 {
 	const struct flow_view *view = rcu_read(t->view);
 	struct flow_bucket *b[2];
@@ -103,12 +103,12 @@ int flow_table_insert(struct flow_table *t, flow_entry_t a, flow_entry_t b, flow
 	int ret;
 
 	table_spots(&l, a, b);
-	ret = insert_first(t, &l, found);
+	ret = table_insert_first(t, &l, found);
 	if (likely(ret != -EAGAIN))
 		return ret;
 	for (tries = 0; tries < TRIES; tries++) {
 		flow_lock(t, &l);
-		ret = insert_locked(t, &l, found, &full, slot);
+		ret = table_insert_locked(t, &l, found, &full, slot);
 		flow_unlock(&l);
 		if (likely(ret != -ENOSPC))
 			return ret;
@@ -119,7 +119,7 @@ int flow_table_insert(struct flow_table *t, flow_entry_t a, flow_entry_t b, flow
 }
 
 // Returns false if the entry is not in its first bucket.
-static bool remove_first(struct flow_table *t, const struct flow_spot *s)
+static bool table_remove_first(struct flow_table *t, const struct flow_spot *s)
 {
 	const struct flow_view *view = rcu_read(t->view);
 	struct flow_bucket *b = &view->now->b[flow_first(view->now, s->hash)];
@@ -141,7 +141,7 @@ static bool remove_first(struct flow_table *t, const struct flow_spot *s)
 }
 
 // Removes an entry from any of its buckets. Returns how many slots it freed.
-static unsigned remove_anywhere(struct flow_table *t, const struct flow_spot *spot)
+static unsigned table_remove_anywhere(struct flow_table *t, const struct flow_spot *spot)
 {
 	struct flow_locked l = {.n_spots = 1, .spot = {*spot}};
 	unsigned k, n = 0;
@@ -164,7 +164,7 @@ void flow_table_remove(struct flow_table *t, const flow_entry_t *entries, unsign
 		prefetch_write(&a->b[flow_first(a, spot[i].hash)]);
 	}
 	for (i = 0; i < n; i++)
-		freed += remove_first(t, &spot[i]) ? 1 : remove_anywhere(t, &spot[i]);
+		freed += table_remove_first(t, &spot[i]) ? 1 : table_remove_anywhere(t, &spot[i]);
 	if (freed > 0)
 		flow_table_counts(t, 0, freed);
 }

@@ -15,7 +15,7 @@ static void table_grow_publish(struct flow_table *t, struct flow_view *v)
 	rcu_defer(free, old);
 }
 
-static void everybody_sees(void *arg)
+static void table_grow_seen_by_all(void *arg)
 {
 	struct flow_table *t = arg;
 
@@ -38,12 +38,12 @@ int flow_table_grow_begin(struct flow_table *t, uint64_t entries)
 	t->grown = 0;
 	t->ready = false;
 	table_grow_publish(t, v);
-	rcu_defer(everybody_sees, t);
+	rcu_defer(table_grow_seen_by_all, t);
 	return 0;
 }
 
 // Moves an entry to the new array. Returns false if that has no room.
-static bool move_on(struct flow_table *t, struct flow_bucket *b, unsigned slot)
+static bool table_grow_step(struct flow_table *t, struct flow_bucket *b, unsigned slot)
 {
 	struct flow_locked l = {.n_spots = 1};
 	struct flow_spot *s = &l.spot[0];
@@ -87,7 +87,7 @@ bool flow_table_grow_step(struct flow_table *t, unsigned n)
 
 		for (i = 0; i < FLOW_SLOTS; i++)
 			while (__atomic_load_n(&b->sig[i], __ATOMIC_ACQUIRE) != 0)
-				if (!move_on(t, b, i))
+				if (!table_grow_step(t, b, i))
 					return false; // full: retry after removals
 		t->grown++;
 	}

@@ -41,7 +41,7 @@ SETTING(flow_denied_seconds, flow_timeouts.denied);
 #define SURVIVED_PACKETS 3  // packets each way that prove that a RST or the FINs were not of this connection
 #define MIDSTREAM_PACKETS 3 // packets each way before a connection without a handshake counts as established
 
-static bool carried(const struct flow *f, unsigned dir)
+static bool tcp_carried(const struct flow *f, unsigned dir)
 {
 	const struct flow_dir *d = &f->dir[dir];
 
@@ -93,7 +93,7 @@ uint8_t flow_tcp_next(struct flow *f, unsigned dir, uint8_t flags)
 	if (was == TCP_SYN_RECV && dir == 0)
 		return TCP_ESTABLISHED;
 	if (was == TCP_NONE) // picked up in mid-connection
-		return carried(f, 0) && carried(f, 1) ? TCP_ESTABLISHED : TCP_NONE;
+		return tcp_carried(f, 0) && tcp_carried(f, 1) ? TCP_ESTABLISHED : TCP_NONE;
 	return was;
 }
 

@@ -94,13 +94,13 @@ static inline bool translate_is_echo(uint8_t type, bool v6)
 	return v6 ? type == 128 || type == 129 : type == 8 || type == 0;
 }
 
-static inline bool is_error(uint8_t type, bool v6)
+static inline bool translate_is_error(uint8_t type, bool v6)
 {
 	return v6 ? type < 128 : type == 3 || type == 4 || type == 5 || type == 11 || type == 12;
 }
 
 // Offset of the checksum in the transport header. 0: the protocol has none that covers a field that changes.
-static unsigned sum_offset(const struct place *p)
+static unsigned translate_sum_offset(const struct place *p)
 {
 	switch (p->proto) {
 	case IPPROTO_TCP:
@@ -121,7 +121,7 @@ static unsigned sum_offset(const struct place *p)
 static bool locate_transport(struct rte_mbuf *m, struct place *p, bool quoted, unsigned end)
 {
 	unsigned last = RTE_MIN((unsigned)m->data_len, end), avail = last > p->l4 ? last - p->l4 : 0;
-	unsigned sum = sum_offset(p), need = 0;
+	unsigned sum = translate_sum_offset(p), need = 0;
 
 	if (p->later)
 		return true;
@@ -165,7 +165,7 @@ static bool translate_locate(struct rte_mbuf *m, unsigned l3, uint8_t family, st
 
 // --- Changes. The packet gets the reverse of the key `to`. ---
 
-static uint64_t put_address(uint8_t *p, const uint8_t *now, unsigned words)
+static uint64_t translate_put_address(uint8_t *p, const uint8_t *now, unsigned words)
 {
 	uint64_t delta = 0;
 	uint32_t word;
@@ -178,21 +178,21 @@ static uint64_t put_address(uint8_t *p, const uint8_t *now, unsigned words)
 	return delta;
 }
 
-static uint64_t put_addresses(const struct place *p, const struct flow_key *to, bool src, bool dst)
+static uint64_t translate_put_addresses(const struct place *p, const struct flow_key *to, bool src, bool dst)
 {
 	uint64_t delta = 0;
 
 	if (p->v6) {
-		delta += src ? put_address(p->ip + 8, to->dst6, 4) : 0;
-		delta += dst ? put_address(p->ip + 24, to->src6, 4) : 0;
+		delta += src ? translate_put_address(p->ip + 8, to->dst6, 4) : 0;
+		delta += dst ? translate_put_address(p->ip + 24, to->src6, 4) : 0;
 	} else {
-		delta += src ? put_address(p->ip + 12, (const uint8_t *)&to->dst4, 1) : 0;
-		delta += dst ? put_address(p->ip + 16, (const uint8_t *)&to->src4, 1) : 0;
+		delta += src ? translate_put_address(p->ip + 12, (const uint8_t *)&to->dst4, 1) : 0;
+		delta += dst ? translate_put_address(p->ip + 16, (const uint8_t *)&to->src4, 1) : 0;
 	}
 	return delta;
 }
 
-static inline uint64_t put_header_sum(const struct place *p, uint64_t delta)
+static inline uint64_t translate_put_header_sum(const struct place *p, uint64_t delta)
 {
 	unaligned_uint16_t *sum = (unaligned_uint16_t *)(p->ip + 10);
 
@@ -202,8 +202,8 @@ static inline uint64_t put_header_sum(const struct place *p, uint64_t delta)
 // Returns the sum of all differences, including those of the checksums.
 static uint64_t translate_change(const struct place *p, const struct flow_key *to, bool src, bool dst)
 {
-	uint64_t addresses = put_addresses(p, to, src, dst), transport = 0,
-		 all = addresses + put_header_sum(p, addresses);
+	uint64_t addresses = translate_put_addresses(p, to, src, dst), transport = 0,
+		 all = addresses + translate_put_header_sum(p, addresses);
 	uint16_t sum;
 
 	if (p->ports)
@@ -217,18 +217,18 @@ static uint64_t translate_change(const struct place *p, const struct flow_key *t
 	return all + translate_put16(p->sum, p->udp && sum == 0 ? 0xffff : sum);
 }
 
-static bool is_source(const struct place *p, const struct flow_key *k)
+static bool translate_is_source(const struct place *p, const struct flow_key *k)
 {
 	return p->v6 ? memcmp(p->ip + 8, k->src6, 16) == 0 : memcmp(p->ip + 12, &k->src4, 4) == 0;
 }
 
-static bool is_destination(const struct place *p, const struct flow_key *k)
+static bool translate_is_destination(const struct place *p, const struct flow_key *k)
 {
 	return p->v6 ? memcmp(p->ip + 24, k->dst6, 16) == 0 : memcmp(p->ip + 16, &k->dst4, 4) == 0;
 }
 
 // Offset of the packet's end according to its IP header, without padding of the link.
-static unsigned packet_end(const struct rte_mbuf *m, const struct place *p, unsigned l3)
+static unsigned translate_packet_end(const struct rte_mbuf *m, const struct place *p, unsigned l3)
 {
 	unsigned len = p->v6 ? 40u + rte_be_to_cpu_16(((const struct rte_ipv6_hdr *)p->ip)->payload_len)
 			     : rte_be_to_cpu_16(((const struct rte_ipv4_hdr *)p->ip)->total_length);
@@ -248,12 +248,12 @@ bool flow_translate_error(struct rte_mbuf *m, const struct flow *f, unsigned dir
 	if (!translate_locate(m, l3, to->family, &outer) || m->data_len < l4 + 8 ||
 	    !translate_locate(m, l4 + 8, to->family, &quoted))
 		return false;
-	end = packet_end(m, &outer, l3);
+	end = translate_packet_end(m, &outer, l3);
 	if (quoted.proto != to->proto || quoted.l4 > end || !locate_transport(m, &quoted, true, end))
 		return false;
 	delta = translate_change(&quoted, &inside, true, true);
-	addresses = put_addresses(&outer, to, is_source(&outer, &f->dir[dir].key), true);
-	put_header_sum(&outer, addresses);
+	addresses = translate_put_addresses(&outer, to, translate_is_source(&outer, &f->dir[dir].key), true);
+	translate_put_header_sum(&outer, addresses);
 	sum = (unaligned_uint16_t *)translate_at(m, l4 + 2);
 	*sum = translate_adjust(*sum, outer.v6 ? delta + addresses : delta);
 	return true;
@@ -268,10 +268,10 @@ static __rte_noinline bool translate_other(struct rte_mbuf *m, const struct flow
 	if (!translate_locate(m, meta(m)->l3, to->family, &p))
 		return false;
 	if (p.later) {
-		translate_change(&p, to, is_source(&p, from), is_destination(&p, from));
+		translate_change(&p, to, translate_is_source(&p, from), translate_is_destination(&p, from));
 		return true;
 	}
-	if (translate_is_icmp(&p) && m->data_len > p.l4 && is_error(*translate_at(m, p.l4), p.v6))
+	if (translate_is_icmp(&p) && m->data_len > p.l4 && translate_is_error(*translate_at(m, p.l4), p.v6))
 		return flow_translate_error(m, f, dir, p.l4);
 	if (p.proto != to->proto || !locate_transport(m, &p, false, m->data_len))
 		return false;
@@ -280,7 +280,7 @@ static __rte_noinline bool translate_other(struct rte_mbuf *m, const struct flow
 }
 
 // One's complement addition: the carry is added at the low end.
-static __rte_always_inline uint64_t add_carry(uint64_t a, uint64_t b)
+static __rte_always_inline uint64_t translate_add_carry(uint64_t a, uint64_t b)
 {
 	uint64_t sum;
 
@@ -310,7 +310,8 @@ static __rte_always_inline uint64_t plain_addresses4(uint8_t *ip, const struct f
 {
 	unaligned_uint64_t *addresses = (unaligned_uint64_t *)(ip + 12);
 	unaligned_uint16_t *sum = (unaligned_uint16_t *)(ip + 10);
-	uint64_t now = to->addr[0] << 32 | to->addr[0] >> 32, delta = translate_fold17(add_carry(now, ~*addresses));
+	uint64_t now = to->addr[0] << 32 | to->addr[0] >> 32,
+		 delta = translate_fold17(translate_add_carry(now, ~*addresses));
 
 	*addresses = now;
 	*sum = (uint16_t)~translate_fold16((uint32_t)delta + (*sum ^ 0xffff));
@@ -324,7 +325,7 @@ static __rte_always_inline uint64_t plain_addresses6(uint8_t *ip, const struct f
 	unsigned i;
 
 	for (i = 0; i < 4; i++) {
-		delta = add_carry(add_carry(delta, to->addr[i ^ 2]), ~addresses[i]);
+		delta = translate_add_carry(translate_add_carry(delta, to->addr[i ^ 2]), ~addresses[i]);
 		addresses[i] = to->addr[i ^ 2];
 	}
 	return translate_fold17(delta);

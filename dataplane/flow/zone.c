@@ -52,14 +52,14 @@ void flow_all_changed(void)
 
 // --- Ports. ---
 
-static void set_stateful(uint16_t vrf)
+static void zone_set_stateful(uint16_t vrf)
 {
 	__atomic_store_n(&flow_zones[vrf].stateful, stateful_ports[vrf] > 0 || nat_used(vrf), __ATOMIC_RELEASE);
 }
 
 // flow_zones[].stateful of a VRF is set before its first such port is added, and cleared after the last one has been
 // removed.
-static void count_port(const struct port_config *cfg, int by)
+static void zone_count_port(const struct port_config *cfg, int by)
 {
 	if (!cfg->stateful || cfg->vrf == UINT16_MAX)
 		return;
@@ -67,7 +67,7 @@ static void count_port(const struct port_config *cfg, int by)
 	flow_zone_changed(cfg->vrf);
 }
 
-static int check_stateless(const struct port_config *cfg, struct error *err)
+static int zone_check_stateless(const struct port_config *cfg, struct error *err)
 {
 	const struct flow_quota_config *q = flow_quota_config(cfg);
 	uint32_t value = q->limit ? q->limit : q->rate;
@@ -83,7 +83,7 @@ static int check_stateless(const struct port_config *cfg, struct error *err)
 static int zone_port_check(const struct port *old, const struct port_config *cfg, struct error *err)
 {
 	if (!cfg->stateful)
-		return check_stateless(cfg, err);
+		return zone_check_stateless(cfg, err);
 	if (cfg->role != PORT_TENANT || cfg->vrf == UINT16_MAX)
 		return error_set(err, EINVAL, "port.stateful", "true", "a tenant port of a VRF",
 				 "only routed ports keep flows");
@@ -109,24 +109,24 @@ static bool zone_port_guard(struct port *p, const struct port_config *next)
 static void zone_port_added(struct port *p)
 {
 	zone_set_quota(p);
-	count_port(&p->cfg, 1);
+	zone_count_port(&p->cfg, 1);
 }
 
 static void zone_port_changed(struct port *p, const struct port_config *old)
 {
 	zone_port_added(p);
-	count_port(old, -1);
+	zone_count_port(old, -1);
 }
 
 static void zone_port_unguard(struct port *p, const struct port_config *old)
 {
 	if (old->vrf != UINT16_MAX)
-		set_stateful(old->vrf);
+		zone_set_stateful(old->vrf);
 }
 
 static void zone_port_removed(struct port *p)
 {
-	count_port(&p->cfg, -1);
+	zone_count_port(&p->cfg, -1);
 }
 
 static void zone_port_closed(struct port *p)
@@ -134,7 +134,7 @@ static void zone_port_closed(struct port *p)
 	zone_port_unguard(p, &p->cfg);
 }
 
-static void route_changed(uint16_t vrf)
+static void zone_route_changed(uint16_t vrf)
 {
 	if (flow_zones[vrf].stateful)
 		flow_zone_changed(vrf);
@@ -142,7 +142,7 @@ static void route_changed(uint16_t vrf)
 
 static void nat_of_vrf_changed(uint16_t vrf)
 {
-	set_stateful(vrf);
+	zone_set_stateful(vrf);
 	flow_zone_changed(vrf);
 }
 
@@ -163,7 +163,7 @@ void flow_zone_init(void)
 						.unguard = zone_port_unguard,
 						.removed = zone_port_removed,
 						.closed = zone_port_closed};
-	static struct vrf_listener routes = {.route_changed = route_changed};
+	static struct vrf_listener routes = {.route_changed = zone_route_changed};
 	static struct nexthop_listener nexthops = {.changed = flow_all_changed};
 	static struct worker_listener workers = {.each_loop = flow_age, .unfinished = flow_age_unfinished};
 	static struct rules_listener rules = {.changed = rules_of_port_changed};

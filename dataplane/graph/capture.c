@@ -94,7 +94,7 @@ int filter_compile(const char *text, const char *field, struct bpf_program *out,
 	return ret;
 }
 
-static void set_active(void)
+static void capture_set_active(void)
 {
 	unsigned i;
 	bool any = false;
@@ -120,7 +120,7 @@ int capture_start(struct capture *c, struct error *err)
 		return error_set(err, ENOMEM, NULL, NULL, NULL, "no memory for a capture");
 	c->tokens = c->rate;
 	rcu_publish(sessions[i], c);
-	set_active();
+	capture_set_active();
 	return 0;
 }
 
@@ -142,7 +142,7 @@ void capture_stop(struct capture *c)
 	for (i = 0; i < CAPTURE_SESSIONS; i++)
 		if (sessions[i] == c)
 			rcu_publish(sessions[i], NULL);
-	set_active();
+	capture_set_active();
 	rcu_defer(capture_session_free, c);
 }
 

@@ -25,7 +25,7 @@ struct counters *counters_create(int numa)
 }
 
 // Both consist of 64-bit counters only.
-static void add_all(struct counters *to, const struct counters *from)
+static void counters_add_all(struct counters *to, const struct counters *from)
 {
 	const uint64_t *src = (const uint64_t *)from;
 	uint64_t *dst = (uint64_t *)to;
@@ -43,7 +43,7 @@ void counters_release(struct counters *c)
 		;
 	if (i == n_all || c == counters)
 		return;
-	add_all(counters, c);
+	counters_add_all(counters, c);
 	all[i] = all[--n_all];
 	rte_free(c);
 }

@@ -30,7 +30,7 @@ static void set_host(uint16_t fabric, uint16_t host)
 
 // --- The worker that exchanges packets with the kernel. ---
 
-static struct worker *least_loaded(const struct worker *leaving)
+static struct worker *host_least_loaded(const struct worker *leaving)
 {
 	struct worker *w, *best = NULL;
 
@@ -45,7 +45,8 @@ static struct worker *host_choose(const struct port *fabric, const struct worker
 {
 	struct worker *now = fabric->host_worker == SPREAD_LOCAL ? NULL : worker_get(fabric->host_worker);
 
-	return now && now != leaving && !now->leaving && now->role == WORKER_HOST_PATH ? now : least_loaded(leaving);
+	return now && now != leaving && !now->leaving && now->role == WORKER_HOST_PATH ? now
+										       : host_least_loaded(leaving);
 }
 
 static int host_connect(struct worker *to, struct error *err)
@@ -83,7 +84,7 @@ static void host_place(struct port *host, const struct worker *leaving)
 	__atomic_store_n(&fabric->host_worker, w ? (uint8_t)w->id : SPREAD_LOCAL, __ATOMIC_RELEASE);
 }
 
-static void on_workers(const struct worker *leaving)
+static void host_on_workers(const struct worker *leaving)
 {
 	struct error err = {0};
 	struct port *p;
@@ -121,7 +122,7 @@ static void host_on_changed(struct port *p, const struct port_config *old)
 		LOG(ERR, "port %s keeps its MTU of %u: %s", host->cfg.name, host->cfg.mtu, err.message);
 }
 
-static int on_check_del(const struct port *p, struct error *err)
+static int host_on_check_del(const struct port *p, struct error *err)
 {
 	if (p->host)
 		return error_set(err, EBUSY, "port.name", p->cfg.name, "remove its host port first",
@@ -145,9 +146,9 @@ void host_init(void)
 	static struct port_listener listener = {.check = host_on_check,
 						.added = host_on_added,
 						.changed = host_on_changed,
-						.check_del = on_check_del,
+						.check_del = host_on_check_del,
 						.removed = host_on_removed};
-	static struct worker_listener workers = {.set_changed = on_workers};
+	static struct worker_listener workers = {.set_changed = host_on_workers};
 
 	port_listen(&listener);
 	worker_listen(&workers);

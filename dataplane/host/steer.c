@@ -60,7 +60,7 @@ static void steer_table_add(struct steer_table *t, const struct steer *s)
 	t->count[at] = s->count;
 }
 
-static struct steer_table *table_build(uint16_t fabric)
+static struct steer_table *steer_table_build(uint16_t fabric)
 {
 	struct steer_table *t = rte_zmalloc("steer_table", sizeof(*t), RTE_CACHE_LINE_SIZE);
 	struct steer *s;
@@ -73,7 +73,7 @@ static struct steer_table *table_build(uint16_t fabric)
 	return t;
 }
 
-static void table_publish(uint16_t fabric, struct steer_table *t)
+static void steer_table_publish(uint16_t fabric, struct steer_table *t)
 {
 	struct steer_table *old = steer_tables[fabric];
 
@@ -95,7 +95,7 @@ static void steer_unrule(struct port *p)
 	}
 }
 
-static int rule_all(struct port *p, char why[128])
+static int steer_rule_all(struct port *p, char why[128])
 {
 	struct error err = {0};
 	struct steer *s;
@@ -129,7 +129,7 @@ static void steer_assign(struct port_queue *q, struct worker *w)
 		LOG(ERR, "port %s: queue %u keeps its worker: %s", q->port->cfg.name, q->index, err.message);
 }
 
-static void take_queue(struct steer_state *s, struct port_queue *q, struct worker *w)
+static void steer_take_queue(struct steer_state *s, struct port_queue *q, struct worker *w)
 {
 	if (s->queues & 1u << q->index)
 		return;
@@ -141,7 +141,7 @@ static void take_queue(struct steer_state *s, struct port_queue *q, struct worke
 
 // Returns a queue to a forwarding worker: the configured one, else the previous one, else the target of the host-path
 // worker.
-static void give_queue(struct steer_state *s, struct port_queue *q)
+static void steer_give_queue(struct steer_state *s, struct port_queue *q)
 {
 	unsigned wanted = spread_config(&q->port->cfg)->polled_by[q->index];
 	struct worker *home = worker_get(wanted ? wanted - 1u : s->home[q->index]);
@@ -156,15 +156,15 @@ static void give_queue(struct steer_state *s, struct port_queue *q)
 		steer_assign(q, home);
 }
 
-static void share_queues(struct port *p, struct worker *w, unsigned first)
+static void steer_share_queues(struct port *p, struct worker *w, unsigned first)
 {
 	unsigned i;
 
 	for (i = 0; i < p->n_queues; i++) {
 		if (i >= first)
-			take_queue(&states[p->id], &p->queues[i], w);
+			steer_take_queue(&states[p->id], &p->queues[i], w);
 		else
-			give_queue(&states[p->id], &p->queues[i]);
+			steer_give_queue(&states[p->id], &p->queues[i]);
 	}
 }
 
@@ -174,8 +174,8 @@ static void steer_off(struct port *p, const char *why)
 
 	if (s->mode != STEER_NONE) {
 		steer_unrule(p);
-		share_queues(p, s->worker, p->n_queues);
-		table_publish(p->id, NULL);
+		steer_share_queues(p, s->worker, p->n_queues);
+		steer_table_publish(p->id, NULL);
 	}
 	*s = (struct steer_state){0};
 	snprintf(s->why, sizeof(s->why), "%s", why);
@@ -183,7 +183,7 @@ static void steer_off(struct port *p, const char *why)
 
 static void steer_on(struct port *p, struct worker *w)
 {
-	struct steer_table *t = table_build(p->id);
+	struct steer_table *t = steer_table_build(p->id);
 	struct steer_state *s = &states[p->id];
 	enum steer_mode mode;
 	char why[128] = "";
@@ -192,18 +192,18 @@ static void steer_on(struct port *p, struct worker *w)
 		LOG(ERR, "port %s: no memory to steer addresses", p->cfg.name);
 		return;
 	}
-	table_publish(p->id, t); // before the first steered packet arrives
-	mode = rule_all(p, why) == 0 ? STEER_HARDWARE : STEER_SOFTWARE;
+	steer_table_publish(p->id, t); // before the first steered packet arrives
+	mode = steer_rule_all(p, why) == 0 ? STEER_HARDWARE : STEER_SOFTWARE;
 	if (s->mode != mode)
 		LOG(INFO, "port %s: steered addresses go to worker %u %s%s", p->cfg.name, w->id,
 		    mode == STEER_HARDWARE ? "by rules of the NIC" : "in software: ", why);
 	s->mode = mode;
 	s->worker = w;
 	memcpy(s->why, why, sizeof(why));
-	share_queues(p, w, mode == STEER_HARDWARE ? p->n_queues - 1u : 0);
+	steer_share_queues(p, w, mode == STEER_HARDWARE ? p->n_queues - 1u : 0);
 }
 
-static void apply_port(struct port *p)
+static void steer_apply_port(struct port *p)
 {
 	struct worker *w = p->host_worker == SPREAD_LOCAL ? NULL : worker_get(p->host_worker);
 
@@ -223,7 +223,7 @@ void steer_apply(void)
 
 	for (p = port_next(NULL); p; p = port_next(p))
 		if (p->role == PORT_FABRIC && (states[p->id].mode != STEER_NONE || steer_count(p->id) > 0))
-			apply_port(p);
+			steer_apply_port(p);
 }
 
 // --- Addresses. ---
@@ -264,7 +264,7 @@ struct steer *steer_add(struct port *fabric, const struct ip_addr *addr, struct 
 	while (*end)
 		end = &(*end)->next;
 	*end = s;
-	apply_port(fabric);
+	steer_apply_port(fabric);
 	return s;
 }
 
@@ -279,7 +279,7 @@ int steer_del(struct port *fabric, const struct ip_addr *addr, struct error *err
 	if (s->rule)
 		fabric->ops->unsteer(fabric, s->rule);
 	*at = s->next;
-	apply_port(fabric); // no worker finds the counter any more
+	steer_apply_port(fabric); // no worker finds the counter any more
 	rcu_defer(rte_free, s->count);
 	free(s);
 	return 0;

@@ -67,7 +67,7 @@ bool bridge_floods_to(const struct bridge *b, uint32_t nexthop)
 	return false;
 }
 
-static bool leads_to(uint32_t nexthop, const struct ip_addr *remote)
+static bool bridge_leads_to(uint32_t nexthop, const struct ip_addr *remote)
 {
 	const struct nexthop_entry *nh = nexthop_get(nexthop);
 
@@ -79,10 +79,10 @@ uint32_t bridge_tunnel_to(const struct bridge *b, const struct ip_addr *remote)
 	unsigned i;
 
 	for (i = 0; i < b->cfg.n_flood; i++)
-		if (leads_to(b->cfg.flood[i], remote))
+		if (bridge_leads_to(b->cfg.flood[i], remote))
 			return b->cfg.flood[i];
 	for (i = 0; i < b->n_vias; i++)
-		if (leads_to(b->vias[i].nexthop, remote))
+		if (bridge_leads_to(b->vias[i].nexthop, remote))
 			return b->vias[i].nexthop;
 	return 0;
 }
@@ -105,7 +105,7 @@ int bridge_check_tunnel(uint32_t nexthop, const char *field, struct error *err)
 	return error_set(err, EINVAL, field, text, "a tunnel next hop", "is not a tunnel");
 }
 
-static void fill_ports(struct bridge_fwd *f, const struct bridge *b, uint16_t without)
+static void bridge_fill_ports(struct bridge_fwd *f, const struct bridge *b, uint16_t without)
 {
 	const struct port *p;
 
@@ -134,7 +134,7 @@ static struct bridge_fwd *bridge_fwd_build(const struct bridge *b, uint16_t with
 	f->ports = (uint16_t *)(f->flood + b->cfg.n_flood);
 	f->n_flood = b->cfg.n_flood;
 	memcpy(f->flood, b->cfg.flood, flood);
-	fill_ports(f, b, without);
+	bridge_fill_ports(f, b, without);
 	return f;
 }
 
@@ -189,7 +189,7 @@ static int bridge_check(struct bridge_config *cfg, struct error *err)
 	return ret;
 }
 
-static void ref_flood(const struct bridge_config *cfg, void (*fn)(uint32_t))
+static void bridge_ref_flood(const struct bridge_config *cfg, void (*fn)(uint32_t))
 {
 	unsigned i;
 
@@ -211,14 +211,14 @@ struct bridge *bridge_add(const struct bridge_config *wanted, struct error *err)
 	}
 	b->cfg = cfg;
 	b->id = (uint16_t)cfg.id;
-	ref_flood(&cfg, nexthop_ref);
+	bridge_ref_flood(&cfg, nexthop_ref);
 	bridges[b->id] = b;
 	n_bridges++;
 	bridge_publish(b, 0);
 	return b;
 }
 
-static void flush_gone(struct bridge *b, const struct bridge_config *old)
+static void bridge_flush_gone(struct bridge *b, const struct bridge_config *old)
 {
 	struct ip_addr remote;
 	unsigned i;
@@ -242,12 +242,12 @@ int bridge_set(struct bridge *b, const struct bridge_config *wanted, struct erro
 	memcpy(cfg.name, old.name, sizeof(cfg.name));
 	cfg.id = old.id;
 	b->cfg = cfg;
-	ref_flood(&cfg, nexthop_ref);
+	bridge_ref_flood(&cfg, nexthop_ref);
 	bridge_publish(b, 0);
-	flush_gone(b, &old);
+	bridge_flush_gone(b, &old);
 	if (cfg.no_learning)
 		mac_flush_bridge(b, true);
-	ref_flood(&old, nexthop_unref);
+	bridge_ref_flood(&old, nexthop_unref);
 	return 0;
 }
 
@@ -266,7 +266,7 @@ int bridge_del(const char *name, struct error *err)
 	if (f)
 		rcu_defer(rte_free, f);
 	mac_flush_bridge(b, false);
-	ref_flood(&b->cfg, nexthop_unref);
+	bridge_ref_flood(&b->cfg, nexthop_unref);
 	bridges[b->id] = NULL;
 	n_bridges--;
 	free(b->vias);

@@ -81,7 +81,7 @@ static void bridge_flood_miss(const struct rte_mbuf *m, const struct drop_reason
 	counters->drops[m->port % PORT_MAX][reason->id]++;
 }
 
-static void send_copy(struct flood *fl, struct rte_mbuf *m, const struct target *t)
+static void flood_send_copy(struct flood *fl, struct rte_mbuf *m, const struct target *t)
 {
 	struct rte_mbuf *copy;
 
@@ -99,14 +99,14 @@ static void send_copy(struct flood *fl, struct rte_mbuf *m, const struct target 
 }
 
 // The last target gets the frame itself, so a copy is sent to a target when the next one is found.
-static void add_target(struct flood *fl, struct rte_mbuf *m, struct target *last, const struct target *t)
+static void flood_add_target(struct flood *fl, struct rte_mbuf *m, struct target *last, const struct target *t)
 {
 	if (last->edge != EDGE_DROP)
-		send_copy(fl, m, last);
+		flood_send_copy(fl, m, last);
 	*last = *t;
 }
 
-static bool tunnel_target(const struct rte_mbuf *m, uint32_t id, struct target *t)
+static bool flood_tunnel_target(const struct rte_mbuf *m, uint32_t id, struct target *t)
 {
 	const struct nexthop *nh = rcu_read(nexthop_table[id]);
 
@@ -122,7 +122,7 @@ static bool tunnel_target(const struct rte_mbuf *m, uint32_t id, struct target *
 	return true;
 }
 
-static bool port_target(const struct rte_mbuf *m, uint16_t id, bool from_tunnel, struct target *t)
+static bool flood_port_target(const struct rte_mbuf *m, uint16_t id, bool from_tunnel, struct target *t)
 {
 	const struct port *p = rcu_read(port_table[id]);
 	const struct port_fwd *f = rcu_read(port_fwds[id]);
@@ -163,11 +163,11 @@ static void flood_one(struct flood *fl, struct rte_mbuf *m, const struct bridge_
 	}
 	meta(m)->hash = eth_hash(m);
 	for (i = 0; i < f->n_flood && !from_tunnel; i++)
-		if (tunnel_target(m, f->flood[i], &t))
-			add_target(fl, m, &last, &t);
+		if (flood_tunnel_target(m, f->flood[i], &t))
+			flood_add_target(fl, m, &last, &t);
 	for (i = 0; i < f->n_ports; i++)
-		if (port_target(m, f->ports[i], from_tunnel, &t))
-			add_target(fl, m, &last, &t);
+		if (flood_port_target(m, f->ports[i], from_tunnel, &t))
+			flood_add_target(fl, m, &last, &t);
 	if (last.edge == EDGE_DROP)
 		drop(m, bridge_no_target);
 	bridge_flood_emit(fl, m, &last);

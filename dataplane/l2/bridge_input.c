@@ -49,7 +49,7 @@ static inline bool bridge_input_is_link_local(const struct rte_ether_addr *a)
 }
 
 // The checks that need no MAC table.
-static inline edge_t check_one(struct rte_mbuf *m, const struct bridge_fwd *f)
+static inline edge_t bridge_check_source(struct rte_mbuf *m, const struct bridge_fwd *f)
 {
 	const struct rte_ether_hdr *eth = rte_pktmbuf_mtod(m, const struct rte_ether_hdr *);
 
@@ -76,7 +76,7 @@ static inline uint64_t remote_print(const struct rte_mbuf *m, const struct pkt_m
 }
 
 // Whether the frame came from where the table has its source. A static MAC is never learnt elsewhere.
-static inline bool is_where(const struct rte_mbuf *m, const struct pkt_meta *md, uint64_t target)
+static inline bool bridge_is_where(const struct rte_mbuf *m, const struct pkt_meta *md, uint64_t target)
 {
 	if (!(target & MAC_LEARNT))
 		return true;
@@ -91,7 +91,7 @@ static inline void bridge_input_learn(struct rte_mbuf *m, const struct bridge_fw
 	uint64_t target;
 	uint32_t *seen;
 
-	if (likely(mac_lookup(t, key, hash, &target, &seen) && is_where(m, meta(m), target))) {
+	if (likely(mac_lookup(t, key, hash, &target, &seen) && bridge_is_where(m, meta(m), target))) {
 		if (unlikely(now - __atomic_load_n(seen, __ATOMIC_RELAXED) >= SEEN_EVERY))
 			__atomic_store_n(seen, now, __ATOMIC_RELAXED);
 	} else if (f->learning) {
@@ -100,8 +100,8 @@ static inline void bridge_input_learn(struct rte_mbuf *m, const struct bridge_fw
 }
 
 // The frame is for the gateway: it leaves the bridge domain and becomes a packet of the VRF.
-static inline edge_t to_gateway(struct rte_mbuf *m, struct pkt_meta *md, const struct bridge_fwd *f,
-				const struct rte_ether_hdr *eth)
+static inline edge_t bridge_to_gateway(struct rte_mbuf *m, struct pkt_meta *md, const struct bridge_fwd *f,
+				       const struct rte_ether_hdr *eth)
 {
 	md->l3 = sizeof(*eth);
 	md->vrf = f->vrf;
@@ -120,7 +120,7 @@ static inline edge_t to_gateway(struct rte_mbuf *m, struct pkt_meta *md, const s
 	}
 }
 
-static inline edge_t to_port(struct rte_mbuf *m, struct pkt_meta *md, uint16_t port)
+static inline edge_t bridge_to_port(struct rte_mbuf *m, struct pkt_meta *md, uint16_t port)
 {
 	const struct port_fwd *f = rcu_read(port_fwds[port % PORT_MAX]);
 
@@ -156,7 +156,7 @@ static inline edge_t too_big(struct rte_mbuf *m, struct pkt_meta *md, const stru
 	return NH_EDGE_ICMP_ERROR;
 }
 
-static inline edge_t to_tunnel(struct rte_mbuf *m, struct pkt_meta *md, const struct bridge_fwd *f, uint32_t id)
+static inline edge_t bridge_to_tunnel(struct rte_mbuf *m, struct pkt_meta *md, const struct bridge_fwd *f, uint32_t id)
 {
 	const struct nexthop *nh = rcu_read(nexthop_table[id % NEXTHOP_MAX]);
 
@@ -182,10 +182,11 @@ static inline edge_t bridge_input_forward_one(struct rte_mbuf *m, const struct b
 	if (rte_is_multicast_ether_addr(&eth->dst_addr))
 		return FLOOD;
 	if (f->vrf != UINT16_MAX && eth_same(&eth->dst_addr, &f->gateway))
-		return to_gateway(m, md, f, eth);
+		return bridge_to_gateway(m, md, f, eth);
 	if (!mac_lookup(t, key, hash, &target, &seen))
 		return f->drop_unknown ? drop(m, bridge_unknown_unicast) : FLOOD;
-	return target & MAC_TUNNEL ? to_tunnel(m, md, f, MAC_ID(target)) : to_port(m, md, (uint16_t)MAC_ID(target));
+	return target & MAC_TUNNEL ? bridge_to_tunnel(m, md, f, MAC_ID(target))
+				   : bridge_to_port(m, md, (uint16_t)MAC_ID(target));
 }
 
 static void bridge_chunk(struct rte_graph *graph, struct rte_node *node, void **objs, unsigned n)
@@ -207,7 +208,7 @@ static void bridge_chunk(struct rte_graph *graph, struct rte_node *node, void **
 		if (i + NODE_AHEAD < n)
 			rte_prefetch0(rte_pktmbuf_mtod(pkts[i + NODE_AHEAD], void *));
 		f[i] = rcu_read(bridge_fwds[bridge]);
-		edges[i] = check_one(pkts[i], f[i]);
+		edges[i] = bridge_check_source(pkts[i], f[i]);
 		src[i].key = mac_key(bridge, &eth->src_addr);
 		src[i].hash = mac_hash(src[i].key);
 		mac_prefetch(t, src[i].hash, true);

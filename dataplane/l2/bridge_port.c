@@ -6,7 +6,7 @@
 #include "l2/mac.h"
 #include "port/registry.h"
 
-static const struct rte_ether_addr *mac_of(const struct port *old, const struct port_config *cfg)
+static const struct rte_ether_addr *bridge_port_mac_of(const struct port *old, const struct port_config *cfg)
 {
 	if (old)
 		return &old->mac;
@@ -15,7 +15,8 @@ static const struct rte_ether_addr *mac_of(const struct port *old, const struct 
 
 // All ports of a domain share the VRF and the gateway MAC, since a frame from another host's tunnel names only the
 // domain.
-static int check_gateway(const struct port *old, const struct port_config *cfg, const struct port *p, struct error *err)
+static int bridge_port_check_gateway(const struct port *old, const struct port_config *cfg, const struct port *p,
+				     struct error *err)
 {
 	char mac[18], text[16];
 
@@ -23,8 +24,8 @@ static int check_gateway(const struct port *old, const struct port_config *cfg, 
 	if (p->cfg.vrf != cfg->vrf)
 		return error_set(err, EINVAL, "port.vrf", text, "the VRF of the bridge's other ports",
 				 "port '%s' of the same bridge is in another VRF", p->cfg.name);
-	if (!rte_is_same_ether_addr(&p->mac, mac_of(old, cfg)))
-		return error_set(err, EINVAL, "port.mac", mac_format(mac_of(old, cfg), mac),
+	if (!rte_is_same_ether_addr(&p->mac, bridge_port_mac_of(old, cfg)))
+		return error_set(err, EINVAL, "port.mac", mac_format(bridge_port_mac_of(old, cfg), mac),
 				 "the gateway MAC of the bridge's other ports",
 				 "port '%s' of the same bridge has another one", p->cfg.name);
 	return 0;
@@ -44,7 +45,7 @@ static int bridge_port_check(const struct port *old, const struct port_config *c
 		return 0;
 	for (p = port_next(NULL); p && ret == 0; p = port_next(p))
 		if (p != old && p->cfg.bridge == cfg->bridge && p->cfg.vrf != UINT16_MAX)
-			ret = check_gateway(old, cfg, p, err);
+			ret = bridge_port_check_gateway(old, cfg, p, err);
 	return ret;
 }
 

@@ -45,7 +45,7 @@ static __thread struct {
 	uint32_t when;
 } recent[RECENT];
 
-static void clock_update(void)
+static void mac_learn_clock_update(void)
 {
 	__atomic_store_n(&mac_clock, (uint32_t)(bridge_clock() / (rte_get_tsc_hz() / 10)), __ATOMIC_RELAXED);
 }
@@ -55,11 +55,11 @@ int mac_learn_init(struct error *err)
 	ring = rte_ring_create_elem("learn", sizeof(struct learn), LEARN_RING, SOCKET_ID_ANY, RING_F_SC_DEQ);
 	if (ring == NULL)
 		return error_set(err, ENOMEM, NULL, NULL, NULL, "no memory for MAC learning");
-	clock_update();
+	mac_learn_clock_update();
 	return 0;
 }
 
-static inline uint64_t tag_of(const struct learn *l)
+static inline uint64_t mac_learn_tag_of(const struct learn *l)
 {
 	uint64_t place = (uint64_t)l->family << 48 | (uint64_t)l->port << 32 |
 			 (l->family ? mac_print(l->remote, l->family == IPV6) : 0);
@@ -80,7 +80,7 @@ void mac_learn_ask(const struct rte_mbuf *m, uint64_t key)
 		l.family = (outer[0] >> 4) == 6 ? IPV6 : IPV4;
 		memcpy(l.remote, outer + (l.family == IPV6 ? 8 : 12), ip_bytes(l.family)); // the source address
 	}
-	tag = tag_of(&l);
+	tag = mac_learn_tag_of(&l);
 	at = (unsigned)(tag >> 56) % RECENT;
 	if (recent[at].tag == tag && recent[at].when == now)
 		return;
@@ -91,7 +91,7 @@ void mac_learn_ask(const struct rte_mbuf *m, uint64_t key)
 }
 
 // The target to learn, 0 = none.
-static uint64_t place_of(struct bridge *b, const struct learn *l)
+static uint64_t mac_learn_place_of(struct bridge *b, const struct learn *l)
 {
 	struct ip_addr remote = {.family = l->family};
 	const struct port *p;
@@ -120,7 +120,7 @@ static void mac_learn_move(struct bridge *b, uint32_t slot, uint64_t target)
 	mac_slot_set(slot, target);
 }
 
-static void learn_one(const struct learn *l)
+static void mac_learn_one(const struct learn *l)
 {
 	struct bridge *b = bridge_get(mac_key_bridge(l->key));
 	struct rte_ether_addr mac = mac_key_addr(l->key);
@@ -129,7 +129,7 @@ static void learn_one(const struct learn *l)
 
 	if (b == NULL || b->cfg.no_learning || bridge_is_gateway(b, &mac))
 		return;
-	target = place_of(b, l);
+	target = mac_learn_place_of(b, l);
 	if (target == 0)
 		return;
 	slot = mac_table_find(l->key);
@@ -147,12 +147,12 @@ void bridge_tick(void)
 	while (done < LEARN_PER_TICK &&
 	       (n = rte_ring_sc_dequeue_burst_elem(ring, l, sizeof(l[0]), RTE_DIM(l), NULL)) > 0) {
 		for (i = 0; i < n; i++)
-			learn_one(&l[i]);
+			mac_learn_one(&l[i]);
 		done += n;
 	}
 }
 
-static bool too_old(uint32_t slot)
+static bool mac_learn_too_old(uint32_t slot)
 {
 	return (mac_slot_target(slot) & MAC_LEARNT) && mac_clock - mac_slot_seen(slot) > mac_age_seconds * 10;
 }
@@ -161,11 +161,11 @@ void bridge_poll(void)
 {
 	uint32_t polls = RTE_MIN((uint32_t)SWEEP_POLLS, mac_age_seconds * 10 / 4 + 1), slots = mac_table_slots(), n;
 
-	clock_update();
+	mac_learn_clock_update();
 	for (n = slots / polls + 1; n > 0; n--) {
 		if (sweep_at >= slots)
 			sweep_at = 0;
-		if (mac_slot_key(sweep_at) != MAC_FREE && too_old(sweep_at))
+		if (mac_slot_key(sweep_at) != MAC_FREE && mac_learn_too_old(sweep_at))
 			mac_remove(sweep_at);
 		sweep_at++;
 	}

@@ -63,14 +63,14 @@ int mac_table_init(struct error *err)
 }
 
 // A free way of the bucket, MAC_WAYS if it is full.
-static unsigned free_way(const struct mac_bucket *b)
+static unsigned mac_free_way(const struct mac_bucket *b)
 {
 	unsigned hits = mac_match(b, MAC_FREE);
 
 	return hits ? (unsigned)__builtin_ctz(hits) : MAC_WAYS;
 }
 
-static uint32_t slot_of(const struct mac_table *t, const struct mac_bucket *b, unsigned way)
+static uint32_t mac_slot_of(const struct mac_table *t, const struct mac_bucket *b, unsigned way)
 {
 	return (uint32_t)(b - t->buckets) * MAC_WAYS + way;
 }
@@ -83,7 +83,7 @@ static void mac_table_put(struct mac_table *t, struct mac_bucket *b, unsigned wa
 	__atomic_store_n(&b->seen[way], seen, __ATOMIC_RELAXED);
 	__atomic_store_n(&b->target[way], target, __ATOMIC_RELAXED);
 	__atomic_store_n(&b->key[way], key, __ATOMIC_RELEASE);
-	mac_order_insert(&t->order, slot_of(t, b, way));
+	mac_order_insert(&t->order, mac_slot_of(t, b, way));
 }
 
 // Moves a MAC from a full bucket to its second one. Returns the way that is now free, MAC_WAYS if no MAC could move.
@@ -99,10 +99,10 @@ static unsigned mac_table_make_room(struct mac_table *t, struct mac_bucket *b)
 		to = mac_bucket_second(t, hash);
 		if (mac_bucket_first(t, hash) != b || to == b)
 			continue;
-		free = free_way(to);
+		free = mac_free_way(to);
 		if (free == MAC_WAYS)
 			continue;
-		mac_order_erase(&t->order, slot_of(t, b, way));
+		mac_order_erase(&t->order, mac_slot_of(t, b, way));
 		mac_table_put(t, to, free, b->key[way], b->target[way], b->seen[way]);
 		__atomic_store_n(&b->key[way], MAC_FREE, __ATOMIC_RELEASE);
 		return way;
@@ -114,11 +114,11 @@ static int mac_table_table_add(struct mac_table *t, uint64_t key, uint64_t targe
 {
 	uint64_t hash = mac_hash(key);
 	struct mac_bucket *b = mac_bucket_first(t, hash);
-	unsigned way = free_way(b);
+	unsigned way = mac_free_way(b);
 
 	if (way == MAC_WAYS) {
 		b = mac_bucket_second(t, hash);
-		way = free_way(b);
+		way = mac_free_way(b);
 	}
 	if (way == MAC_WAYS) {
 		b = mac_bucket_first(t, hash);
@@ -185,7 +185,7 @@ uint32_t mac_table_find(uint64_t key)
 		b = mac_bucket_second(mac_table, hash);
 		hits = mac_match(b, key);
 	}
-	return hits ? slot_of(mac_table, b, (unsigned)__builtin_ctz(hits)) : MAC_NONE;
+	return hits ? mac_slot_of(mac_table, b, (unsigned)__builtin_ctz(hits)) : MAC_NONE;
 }
 
 void mac_table_remove(uint32_t slot)

@@ -29,7 +29,7 @@ static __rte_always_inline struct key fib_lookup_key_load(enum family family, co
 
 // Moves on by 63 - inverted bits. Only the lowest six bits of `inverted` are used, so a caller can pass a node's skip
 // or a FIB's root.
-static __rte_always_inline void key_shift(enum family family, struct key *key, uint64_t inverted)
+static __rte_always_inline void fib_key_shift(enum family family, struct key *key, uint64_t inverted)
 {
 	key->hi <<= ~inverted & 63;
 	if (family == IPV4)
@@ -39,18 +39,18 @@ static __rte_always_inline void key_shift(enum family family, struct key *key, u
 }
 
 // Returns where the first word is.
-static __rte_always_inline const uint32_t *find_first(enum family family, const struct fib *fib, struct key *key)
+static __rte_always_inline const uint32_t *fib_find_first(enum family family, const struct fib *fib, struct key *key)
 {
 	uint64_t root = __atomic_load_n(&fib->root, __ATOMIC_RELAXED); // as in fib_load()
 	const uint32_t *first = fib_root_word(root, key->hi);
 
-	key_shift(family, key, root);
+	fib_key_shift(family, key, root);
 	return first;
 }
 
 // Returns where the next word is, in the node that `word` refers to.
-static __rte_always_inline const uint32_t *find_word(enum family family, const uint8_t *arena, uint32_t word,
-						     struct key *key, uint32_t *best)
+static __rte_always_inline const uint32_t *fib_find_word(enum family family, const uint8_t *arena, uint32_t word,
+							 struct key *key, uint32_t *best)
 {
 	static const uint32_t elsewhere = FIB_INHERIT; // the key differs from what the node skips
 	const struct fib_node *node = (const struct fib_node *)(arena + (uint64_t)word * FIB_UNIT);
@@ -59,11 +59,11 @@ static __rte_always_inline const uint32_t *find_word(enum family family, const u
 	const uint32_t *next;
 	uint64_t runs;
 
-	key_shift(family, key, skip);
+	fib_key_shift(family, key, skip);
 	// fib_node_index(), the slot being the top byte
 	runs = node->runs[key->hi >> 62] << (~(key->hi >> 56) & 63);
 	next = &node->words[(uint64_t)node->base[key->hi >> 62] + (uint64_t)__builtin_popcountll(runs) - 1];
-	key_shift(family, key, 63 - FIB_STRIDE);
+	fib_key_shift(family, key, 63 - FIB_STRIDE);
 	*best = RTE_MAX(*best, cover);
 	return differs ? &elsewhere : next;
 }
@@ -73,11 +73,11 @@ static __rte_always_inline uint32_t fib_lookup_walk(enum family family, const st
 {
 	const uint8_t *arena = fib_arena;
 	struct key rest = fib_lookup_key_load(family, key);
-	uint32_t word = fib_load(find_first(family, fib, &rest));
+	uint32_t word = fib_load(fib_find_first(family, fib, &rest));
 	uint32_t best = word; // a child is less than any leaf
 
 	while (!fib_is_leaf(word)) {
-		word = fib_load(find_word(family, arena, word, &rest, &best));
+		word = fib_load(fib_find_word(family, arena, word, &rest, &best));
 		best = RTE_MAX(best, word);
 	}
 	*last = word;
@@ -95,7 +95,7 @@ static __rte_always_inline bool removals_passed(uint32_t since)
 	return unlikely(__atomic_load_n(&fib_removals, __ATOMIC_RELAXED) != since);
 }
 
-static __rte_always_inline uint32_t lookup_one(enum family family, const struct fib *fib, const void *key)
+static __rte_always_inline uint32_t fib_lookup_one(enum family family, const struct fib *fib, const void *key)
 {
 	uint32_t since, last, best;
 
@@ -107,7 +107,7 @@ static __rte_always_inline uint32_t lookup_one(enum family family, const struct 
 }
 
 // keys: as in fib4_lookup_bulk() and fib6_lookup_bulk().
-static __rte_always_inline const void *key_at(enum family family, const void *keys, unsigned i)
+static __rte_always_inline const void *fib_key_at(enum family family, const void *keys, unsigned i)
 {
 	return family == IPV4 ? (const void *)((const uint32_t *)keys + i) : ((const uint8_t *const *)keys)[i];
 }
@@ -123,7 +123,7 @@ static __rte_always_inline uint32_t prefetch_node(const uint8_t *arena, uint32_t
 }
 
 // Whether all are lookups in one FIB without direct table: its few nodes are in the cache, so interleaving only costs.
-static __rte_always_inline bool one_small(const struct fib *const *fibs, unsigned n)
+static __rte_always_inline bool fib_one_small(const struct fib *const *fibs, unsigned n)
 {
 	uintptr_t differ = 0;
 	unsigned i;
@@ -146,14 +146,14 @@ static __rte_always_inline void fib_lookup_chunk(enum family family, const struc
 	unsigned i, k, left, still;
 	struct key key;
 
-	if (n < FEW || one_small(fibs, n)) {
+	if (n < FEW || fib_one_small(fibs, n)) {
 		for (i = 0; i < n; i++)
-			nexthops[i] = lookup_one(family, fibs[i], key_at(family, keys, i));
+			nexthops[i] = fib_lookup_one(family, fibs[i], fib_key_at(family, keys, i));
 		return;
 	}
 	for (i = 0; i < n; i++) {
-		key = fib_lookup_key_load(family, key_at(family, keys, i));
-		next[i] = find_first(family, fibs[i], &key);
+		key = fib_lookup_key_load(family, fib_key_at(family, keys, i));
+		next[i] = fib_find_first(family, fibs[i], &key);
 		hi[i] = key.hi;
 		lo[i] = key.lo;
 		rte_prefetch0(next[i]);
@@ -167,7 +167,7 @@ static __rte_always_inline void fib_lookup_chunk(enum family family, const struc
 		for (k = 0; k < left; k++) {
 			i = active[k];
 			key = (struct key){.hi = hi[i], .lo = family == IPV4 ? 0 : lo[i]};
-			next[k] = find_word(family, arena, word[i], &key, &best[i]);
+			next[k] = fib_find_word(family, arena, word[i], &key, &best[i]);
 			hi[i] = key.hi;
 			if (family != IPV4)
 				lo[i] = key.lo;
@@ -187,11 +187,11 @@ static __rte_always_inline void fib_lookup_chunk(enum family family, const struc
 		return;
 	for (i = 0; i < n; i++)
 		if (word[i] == FIB_INHERIT)
-			nexthops[i] = lookup_one(family, fibs[i], key_at(family, keys, i));
+			nexthops[i] = fib_lookup_one(family, fibs[i], fib_key_at(family, keys, i));
 }
 
-static __rte_always_inline void lookup_bulk(enum family family, const struct fib *const *fibs, const void *keys,
-					    uint32_t *nexthops, unsigned n)
+static __rte_always_inline void fib_lookup_in_turn(enum family family, const struct fib *const *fibs, const void *keys,
+						   uint32_t *nexthops, unsigned n)
 {
 	const size_t key_size = family == IPV4 ? sizeof(uint32_t) : sizeof(uint8_t *);
 	unsigned i, len;
@@ -204,15 +204,15 @@ static __rte_always_inline void lookup_bulk(enum family family, const struct fib
 
 void fib4_lookup_bulk(const struct fib *const *fibs, const uint32_t *keys, uint32_t *nexthops, unsigned n)
 {
-	lookup_bulk(IPV4, fibs, keys, nexthops, n);
+	fib_lookup_in_turn(IPV4, fibs, keys, nexthops, n);
 }
 
 void fib6_lookup_bulk(const struct fib *const *fibs, const uint8_t *const *keys, uint32_t *nexthops, unsigned n)
 {
-	lookup_bulk(IPV6, fibs, keys, nexthops, n);
+	fib_lookup_in_turn(IPV6, fibs, keys, nexthops, n);
 }
 
 uint32_t fib_lookup(const struct fib *fib, const struct ip_addr *addr)
 {
-	return addr->family == IPV4 ? lookup_one(IPV4, fib, addr->bytes) : lookup_one(IPV6, fib, addr->bytes);
+	return addr->family == IPV4 ? fib_lookup_one(IPV4, fib, addr->bytes) : fib_lookup_one(IPV6, fib, addr->bytes);
 }

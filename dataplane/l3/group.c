@@ -9,7 +9,7 @@ struct share {
 	unsigned weight, target, have;
 };
 
-static unsigned working_members(const struct nexthop_config *cfg, struct share *out)
+static unsigned group_working_members(const struct nexthop_config *cfg, struct share *out)
 {
 	const struct nexthop_entry *m;
 	unsigned i, n = 0;
@@ -24,7 +24,7 @@ static unsigned working_members(const struct nexthop_config *cfg, struct share *
 
 // Gives each member buckets in proportion to its weight; the first ones get what rounding leaves. A member whose exact
 // share is below one bucket may get none: 256 buckets carry weights of up to 1:255.
-static void set_targets(struct share *s, unsigned n)
+static void group_set_targets(struct share *s, unsigned n)
 {
 	unsigned i, total = 0, given = 0;
 
@@ -48,7 +48,7 @@ static struct share *group_find(struct share *s, unsigned n, uint32_t id)
 	return NULL;
 }
 
-static void keep_old(struct nexthop *nh, const struct nexthop *old, struct share *s, unsigned n)
+static void group_keep_old(struct nexthop *nh, const struct nexthop *old, struct share *s, unsigned n)
 {
 	struct share *m;
 	unsigned i;
@@ -65,15 +65,15 @@ static void keep_old(struct nexthop *nh, const struct nexthop *old, struct share
 void group_build(struct nexthop_entry *e, struct nexthop *nh, const struct nexthop *old)
 {
 	struct share s[GROUP_MAX_MEMBERS];
-	unsigned i, k = 0, n = working_members(&e->cfg, s);
+	unsigned i, k = 0, n = group_working_members(&e->cfg, s);
 
 	nh->edge = NH_EDGE_DROP;
 	e->resolved = n > 0;
 	if (n == 0)
 		return;
-	set_targets(s, n);
+	group_set_targets(s, n);
 	if (old && old->kind == NH_GROUP)
-		keep_old(nh, old, s, n);
+		group_keep_old(nh, old, s, n);
 	for (i = 0; i < GROUP_BUCKETS; i++) {
 		if (nh->bucket[i] != FIB_NONE)
 			continue;

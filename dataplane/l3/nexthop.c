@@ -81,7 +81,7 @@ int nexthop_usable(uint32_t id, const char *field, struct error *err)
 	return error_set(err, ENOENT, field, text, "the id of a next hop that exists", "there is no such next hop");
 }
 
-static void build_port(struct nexthop_entry *e, struct nexthop *nh)
+static void nexthop_build_port(struct nexthop_entry *e, struct nexthop *nh)
 {
 	const struct port *p = port_get(e->cfg.port.id);
 
@@ -121,7 +121,7 @@ struct nexthop *nexthop_build(struct nexthop_entry *e)
 		break;
 	case NH_PORT:
 	case NH_GLEAN:
-		build_port(e, nh);
+		nexthop_build_port(e, nh);
 		break;
 	case NH_TUNNEL:
 		tunnel_build(e, nh);
@@ -134,7 +134,7 @@ struct nexthop *nexthop_build(struct nexthop_entry *e)
 }
 
 // Whether packets take another path now; false if only their header changes.
-static bool goes_elsewhere(const struct nexthop *old, const struct nexthop *nh)
+static bool nexthop_goes_elsewhere(const struct nexthop *old, const struct nexthop *nh)
 {
 	if (old == NULL)
 		return false; // nothing could refer to it
@@ -164,14 +164,14 @@ static int nexthop_publish(struct nexthop_entry *e)
 	if (nh == NULL)
 		return -ENOMEM;
 	rcu_publish(nexthop_table[e->cfg.id], nh);
-	if (goes_elsewhere(old, nh))
+	if (nexthop_goes_elsewhere(old, nh))
 		nexthop_tell();
 	if (old)
 		rcu_defer(rte_free, old);
 	return 0;
 }
 
-static int check_group(const struct nexthop_config *cfg, struct error *err)
+static int nexthop_check_group(const struct nexthop_config *cfg, struct error *err)
 {
 	const struct nexthop_entry *m;
 	char text[16];
@@ -211,7 +211,7 @@ static int nexthop_check(struct nexthop_config *cfg, bool replace, struct error 
 		return error_set(err, EBUSY, "nexthop.id", text, "a next hop that is not in use",
 				 "cannot become local");
 	if (cfg->kind == NH_GROUP)
-		return check_group(cfg, err);
+		return nexthop_check_group(cfg, err);
 	if (cfg->kind == NH_TUNNEL)
 		return tunnel_check(&cfg->tunnel, err);
 	if (cfg->kind == NH_PORT && cfg->port.addr.family == 0 && rte_is_zero_ether_addr(&cfg->port.mac))
@@ -220,7 +220,7 @@ static int nexthop_check(struct nexthop_config *cfg, bool replace, struct error 
 	return 0;
 }
 
-static void ref_members(const struct nexthop_config *cfg, void (*fn)(uint32_t))
+static void nexthop_ref_members(const struct nexthop_config *cfg, void (*fn)(uint32_t))
 {
 	unsigned i;
 
@@ -230,7 +230,7 @@ static void ref_members(const struct nexthop_config *cfg, void (*fn)(uint32_t))
 
 static void nexthop_release(struct nexthop_entry *e)
 {
-	ref_members(&e->cfg, nexthop_unref);
+	nexthop_ref_members(&e->cfg, nexthop_unref);
 	if (e->adj != UINT32_MAX)
 		adjacency_put(e->adj);
 	e->adj = UINT32_MAX;
@@ -268,7 +268,7 @@ int nexthop_add(const struct nexthop_config *wanted, bool replace, struct error 
 			free(e);
 		return error_set(err, ENOMEM, NULL, NULL, NULL, "no memory for a next hop");
 	}
-	ref_members(&cfg, nexthop_ref);
+	nexthop_ref_members(&cfg, nexthop_ref);
 	if (entries[cfg.id] == NULL) {
 		entries[cfg.id] = e;
 		n_api += cfg.id < NEXTHOP_API_MAX;
@@ -360,7 +360,7 @@ void nexthop_poll(void)
 }
 
 // The operator's next hops must be deleted before their port: another tenant may get the port's id.
-static int check_port_del(const struct port *p, struct error *err)
+static int nexthop_check_port_del(const struct port *p, struct error *err)
 {
 	struct nexthop_entry *e;
 
@@ -380,7 +380,7 @@ static void trace_nexthop(struct trace_record *r, const struct pkt_meta *md)
 int nexthop_init(void)
 {
 	static struct trace_listener tracer = {.record = trace_nexthop};
-	static struct port_listener listener = {.check_del = check_port_del};
+	static struct port_listener listener = {.check_del = nexthop_check_port_del};
 	static const struct nexthop_config own[] = {{.id = NH_ID_LOCAL, .kind = NH_LOCAL},
 						    {.id = NH_ID_REJECT, .kind = NH_REJECT},
 						    {.id = NH_ID_DISCARD, .kind = NH_DISCARD}};

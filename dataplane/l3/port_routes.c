@@ -44,7 +44,7 @@ static struct ip_prefix port_routes_host(const struct ip_addr *a)
 }
 
 // A system next hop with one reference, held by the route that is about to use it.
-static uint32_t own_nexthop(struct nexthop_config *cfg, struct error *err)
+static uint32_t port_routes_nexthop(struct nexthop_config *cfg, struct error *err)
 {
 	cfg->id = nexthop_alloc();
 	return cfg->id && nexthop_add(cfg, false, err) == 0 ? cfg->id : 0;
@@ -62,7 +62,7 @@ static void port_routes_set(struct vrf *v, const struct ip_prefix *p, uint32_t n
 		nexthop_del(nexthop, NULL);
 }
 
-static void add_fabric(struct port *p)
+static void port_routes_add_fabric(struct port *p)
 {
 	struct vrf *v = vrf_get(VRF_FABRIC);
 	struct nexthop_config glean = {.kind = NH_GLEAN, .port.id = p->id};
@@ -74,11 +74,11 @@ static void add_fabric(struct port *p)
 		port_routes_set(v, &pre, NH_ID_LOCAL, ROUTE_LOCAL);
 		pre = ip_prefix_of(&p->cfg.addrs[i].addr, p->cfg.addrs[i].len);
 		if (pre.len < ip_bits(pre.addr.family))
-			port_routes_set(v, &pre, own_nexthop(&glean, NULL), ROUTE_CONNECTED);
+			port_routes_set(v, &pre, port_routes_nexthop(&glean, NULL), ROUTE_CONNECTED);
 	}
 }
 
-static void add_tenant(struct port *p)
+static void port_routes_add_tenant(struct port *p)
 {
 	struct vrf *v = vrf_get(p->cfg.vrf);
 	struct nexthop_config cfg = {.kind = NH_PORT, .port = {.id = p->id, .mac = p->cfg.guest_mac}};
@@ -91,12 +91,12 @@ static void add_tenant(struct port *p)
 	}
 	for (i = 0; v && i < p->cfg.n_guests; i++) {
 		cfg.port.addr = p->cfg.guests[i].addr;
-		port_routes_set(v, &p->cfg.guests[i], own_nexthop(&cfg, NULL), ROUTE_GUEST);
+		port_routes_set(v, &p->cfg.guests[i], port_routes_nexthop(&cfg, NULL), ROUTE_GUEST);
 	}
 }
 
 // Gateways are anycast: another port of the VRF may have the same one.
-static bool gateway_elsewhere(const struct port *port, uint16_t vrf, const struct ip_addr *a)
+static bool port_routes_gateway_elsewhere(const struct port *port, uint16_t vrf, const struct ip_addr *a)
 {
 	struct port *p;
 	unsigned i;
@@ -109,7 +109,7 @@ static bool gateway_elsewhere(const struct port *port, uint16_t vrf, const struc
 	return false;
 }
 
-static void del_routes(const struct port *p, const struct port_config *c)
+static void port_routes_del(const struct port *p, const struct port_config *c)
 {
 	struct vrf *v = vrf_get(c->role == PORT_FABRIC ? VRF_FABRIC : c->vrf);
 	struct ip_prefix pre;
@@ -123,14 +123,14 @@ static void del_routes(const struct port *p, const struct port_config *c)
 	}
 	for (i = 0; v && i < c->n_gateways; i++) {
 		pre = port_routes_host(&c->gateways[i].addr);
-		if (!gateway_elsewhere(p, c->vrf, &c->gateways[i].addr))
+		if (!port_routes_gateway_elsewhere(p, c->vrf, &c->gateways[i].addr))
 			route_unset(v, &pre, ROUTE_LOCAL, NULL);
 	}
 	for (i = 0; v && i < c->n_guests; i++)
 		route_unset(v, &c->guests[i], ROUTE_GUEST, NULL);
 }
 
-static void ref_vrf(const struct port_config *c, int step)
+static void port_routes_ref_vrf(const struct port_config *c, int step)
 {
 	struct vrf *v = c->role == PORT_TENANT && c->vrf != UINT16_MAX ? vrf_get(c->vrf) : NULL;
 
@@ -138,7 +138,7 @@ static void ref_vrf(const struct port_config *c, int step)
 		v->refs += (uint32_t)step;
 }
 
-static bool has_prefix(const struct ip_prefix *list, unsigned n, const struct ip_prefix *p)
+static bool port_routes_has_prefix(const struct ip_prefix *list, unsigned n, const struct ip_prefix *p)
 {
 	unsigned i;
 
@@ -159,8 +159,8 @@ static int port_routes_check_addr(const char *field, const struct ip_prefix *p, 
 }
 
 // A prefix is free for this port if it has no route, or the port's own.
-static int check_route(const struct port *old, struct vrf *v, const struct ip_prefix *p, enum route_origin origin,
-		       const char *field, bool mine, struct error *err)
+static int port_routes_check_route(const struct port *old, struct vrf *v, const struct ip_prefix *p,
+				   enum route_origin origin, const char *field, bool mine, struct error *err)
 {
 	struct rib_route *r = rib_get(v->rib[family_index(p->addr.family)], p);
 	char text[IP_TEXT];
@@ -171,7 +171,7 @@ static int check_route(const struct port *old, struct vrf *v, const struct ip_pr
 			 "is a %s route of VRF '%s' already", route_origin_name(r->origin), v->name);
 }
 
-static int check_fabric(const struct port *old, const struct port_config *c, struct error *err)
+static int port_routes_check_fabric(const struct port *old, const struct port_config *c, struct error *err)
 {
 	struct vrf *v = vrf_get(VRF_FABRIC);
 	struct ip_prefix pre;
@@ -180,19 +180,19 @@ static int check_fabric(const struct port *old, const struct port_config *c, str
 	int ret = 0;
 
 	for (i = 0; i < c->n_addrs && ret == 0; i++) {
-		mine = old && has_prefix(old->cfg.addrs, old->cfg.n_addrs, &c->addrs[i]);
+		mine = old && port_routes_has_prefix(old->cfg.addrs, old->cfg.n_addrs, &c->addrs[i]);
 		pre = port_routes_host(&c->addrs[i].addr);
 		ret = port_routes_check_addr("port.addresses", &c->addrs[i], err);
 		if (ret == 0)
-			ret = check_route(old, v, &pre, ROUTE_LOCAL, "port.addresses", mine, err);
+			ret = port_routes_check_route(old, v, &pre, ROUTE_LOCAL, "port.addresses", mine, err);
 		pre = ip_prefix_of(&c->addrs[i].addr, c->addrs[i].len);
 		if (ret == 0 && pre.len < ip_bits(pre.addr.family))
-			ret = check_route(old, v, &pre, ROUTE_CONNECTED, "port.addresses", mine, err);
+			ret = port_routes_check_route(old, v, &pre, ROUTE_CONNECTED, "port.addresses", mine, err);
 	}
 	return ret;
 }
 
-static int check_tenant(const struct port *old, const struct port_config *c, struct error *err)
+static int port_routes_check_tenant(const struct port *old, const struct port_config *c, struct error *err)
 {
 	struct vrf *v = vrf_get(c->vrf);
 	struct rib_route *r;
@@ -208,21 +208,23 @@ static int check_tenant(const struct port *old, const struct port_config *c, str
 		r = rib_get(v->rib[family_index(pre.addr.family)], &pre);
 		ret = port_routes_check_addr("port.gateways", &c->gateways[i], err);
 		if (ret == 0)
-			ret = check_route(old, v, &pre, ROUTE_LOCAL, "port.gateways", r && r->origin == ROUTE_LOCAL,
-					  err);
+			ret = port_routes_check_route(old, v, &pre, ROUTE_LOCAL, "port.gateways",
+						      r && r->origin == ROUTE_LOCAL, err);
 	}
 	for (i = 0; v && i < c->n_guests && ret == 0; i++) {
-		mine = old && old->cfg.vrf == c->vrf && has_prefix(old->cfg.guests, old->cfg.n_guests, &c->guests[i]);
+		mine = old && old->cfg.vrf == c->vrf &&
+		       port_routes_has_prefix(old->cfg.guests, old->cfg.n_guests, &c->guests[i]);
 		ret = port_routes_check_addr("port.guest_addresses", &c->guests[i], err);
 		if (ret == 0)
-			ret = check_route(old, v, &c->guests[i], ROUTE_GUEST, "port.guest_addresses", mine, err);
+			ret = port_routes_check_route(old, v, &c->guests[i], ROUTE_GUEST, "port.guest_addresses", mine,
+						      err);
 	}
 	return ret;
 }
 
 static int port_routes_on_check(const struct port *old, const struct port_config *c, struct error *err)
 {
-	return c->role == PORT_FABRIC ? check_fabric(old, c, err) : check_tenant(old, c, err);
+	return c->role == PORT_FABRIC ? port_routes_check_fabric(old, c, err) : port_routes_check_tenant(old, c, err);
 }
 
 PORT_SETTINGS(routed_config)
@@ -236,10 +238,10 @@ static void port_routes_forward(const struct port_config *cfg, struct port_fwd *
 static void port_routes_on_added(struct port *p)
 {
 	if (p->cfg.role == PORT_FABRIC)
-		add_fabric(p);
+		port_routes_add_fabric(p);
 	else
-		add_tenant(p);
-	ref_vrf(&p->cfg, 1);
+		port_routes_add_tenant(p);
+	port_routes_ref_vrf(&p->cfg, 1);
 	addrs_publish(NULL);
 	nexthop_underlay_changed();
 }
@@ -250,7 +252,7 @@ static unsigned port_routes_subtract(struct ip_prefix *a, unsigned n, const stru
 	unsigned i, k = 0;
 
 	for (i = 0; i < n; i++)
-		if (!has_prefix(b, n_b, &a[i]))
+		if (!port_routes_has_prefix(b, n_b, &a[i]))
 			a[k++] = a[i];
 	return k;
 }
@@ -267,15 +269,15 @@ static void port_routes_on_changed(struct port *p, const struct port_config *old
 		gone.n_guests = port_routes_subtract(gone.guests, gone.n_guests, now->guests, now->n_guests);
 	}
 	port_routes_on_added(p);
-	del_routes(p, &gone);
-	ref_vrf(old, -1);
+	port_routes_del(p, &gone);
+	port_routes_ref_vrf(old, -1);
 	addrs_publish(NULL);
 }
 
 static void port_routes_on_removed(struct port *p)
 {
-	del_routes(p, &p->cfg);
-	ref_vrf(&p->cfg, -1);
+	port_routes_del(p, &p->cfg);
+	port_routes_ref_vrf(&p->cfg, -1);
 	addrs_publish(p);
 	nexthop_underlay_changed();
 }

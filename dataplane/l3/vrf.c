@@ -103,7 +103,7 @@ struct vrf *vrf_add(const char *name, uint32_t id, struct error *err)
 	return v;
 }
 
-static void drop_routes(struct vrf *v)
+static void vrf_drop_routes(struct vrf *v)
 {
 	struct ip_prefix p;
 	struct rib_route *r;
@@ -131,7 +131,7 @@ int vrf_del(const char *name, struct error *err)
 	vrfs[v->id] = NULL;
 	rcu_publish(vrf_fibs[v->id].fib4, empty[0]);
 	rcu_publish(vrf_fibs[v->id].fib6, empty[1]);
-	drop_routes(v);
+	vrf_drop_routes(v);
 	vrf_free(v); // the FIBs wait for the readers
 	return 0;
 }

@@ -62,7 +62,7 @@ struct meter *meter_find_err(const char *name, const char *field, struct error *
 
 // --- Configuration. Ranges and names are checked by api/meter.proto. ---
 
-static int config_check(const struct meter_config *c, struct error *err)
+static int meter_config_check(const struct meter_config *c, struct error *err)
 {
 	bool bits = c->bit_rate != 0;
 
@@ -76,7 +76,7 @@ static int config_check(const struct meter_config *c, struct error *err)
 	return 0;
 }
 
-static uint64_t burst_of(const struct meter_config *c)
+static uint64_t meter_burst_of(const struct meter_config *c)
 {
 	uint64_t burst;
 
@@ -92,7 +92,7 @@ static uint64_t burst_of(const struct meter_config *c)
 static void meter_configure(struct meter *m, const struct meter_config *cfg, bool changed)
 {
 	struct rte_meter_srtcm_params params = {.cir = cfg->packet_rate ? cfg->packet_rate : cfg->bit_rate / 8,
-						.cbs = burst_of(cfg)};
+						.cbs = meter_burst_of(cfg)};
 	bool alike = changed && m->by_packet == (cfg->packet_rate != 0);
 	struct rte_meter_srtcm_profile profile;
 	struct rte_meter_srtcm bucket;
@@ -116,7 +116,7 @@ struct meter *meter_add(const struct meter_config *cfg, struct error *err)
 	struct meter *m;
 	uint16_t id;
 
-	if (config_check(cfg, err) < 0)
+	if (meter_config_check(cfg, err) < 0)
 		return NULL;
 	if (meter_find(cfg->name)) {
 		error_set(err, EEXIST, "meter.name", cfg->name, "a new name", "is taken");
@@ -137,7 +137,7 @@ struct meter *meter_add(const struct meter_config *cfg, struct error *err)
 
 int meter_set(struct meter *m, const struct meter_config *cfg, struct error *err)
 {
-	int ret = config_check(cfg, err);
+	int ret = meter_config_check(cfg, err);
 
 	if (ret == 0)
 		meter_configure(m, cfg, true);

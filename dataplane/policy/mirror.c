@@ -75,7 +75,7 @@ static int mirror_publish(struct mirror *m, const struct mirror_config *cfg, uin
 
 // The tunnel's errors name fields of a next hop. Replaces that prefix, in the field and at the start of the message, by
 // the mirror's.
-static void rename_field(const struct mirror_config *cfg, struct error *err)
+static void mirror_rename_field(const struct mirror_config *cfg, struct error *err)
 {
 	char *texts[] = {err->field, err->message}, is[32];
 	const char *was = "nexthop.tunnel.";
@@ -97,7 +97,7 @@ static uint32_t mirror_tunnel(const struct mirror_config *cfg, uint32_t old, str
 
 	if (nexthop_add(&n, old != 0, err) == 0)
 		return n.id;
-	rename_field(cfg, err);
+	mirror_rename_field(cfg, err);
 	return 0;
 }
 
@@ -232,7 +232,7 @@ static void mirror_port_removed(struct port *p)
 	mirror_unref(mirroring_config(&p->cfg)->mirror);
 }
 
-static int port_check_del(const struct port *p, struct error *err)
+static int mirror_port_check_del(const struct port *p, struct error *err)
 {
 	unsigned i;
 
@@ -249,7 +249,7 @@ void mirror_init(void)
 						.forward = mirror_port_forward,
 						.added = mirror_port_added,
 						.changed = mirror_port_changed,
-						.check_del = port_check_del,
+						.check_del = mirror_port_check_del,
 						.removed = mirror_port_removed};
 
 	port_listen(&listener);

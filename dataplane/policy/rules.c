@@ -65,7 +65,7 @@ struct rule_list *rule_list_find_err(const char *name, const char *field, struct
 	return l;
 }
 
-static void list_free(struct rule_list *l)
+static void rules_list_free(struct rule_list *l)
 {
 	free(l->rules);
 	free(l);
@@ -91,7 +91,7 @@ struct rule_list *rule_list_add(const char *name, bool allow, struct error *err)
 		if (l) {
 			rule_slot_put(l->slot);
 			rules_set_free(l->set);
-			list_free(l);
+			rules_list_free(l);
 		}
 		error_set(err, ENOSPC, "rule_list", name, "up to 4095 lists", "no room for another list");
 		return NULL;
@@ -120,7 +120,7 @@ int rule_list_del(const char *name, struct error *err)
 		groups_unref(&l->rules[i]);
 	lists[l->id] = NULL;
 	rules_publish(l, NULL, slots, slots ? n : 0, false);
-	list_free(l);
+	rules_list_free(l);
 	return 0;
 }
 
@@ -170,7 +170,7 @@ void rules_fini(void)
 	while ((l = rule_list_next(NULL)) != NULL) {
 		lists[l->id] = NULL;
 		rules_set_free(l->set);
-		list_free(l);
+		rules_list_free(l);
 	}
 	groups_fini();
 	rule_slots_fini();

@@ -64,7 +64,8 @@ static int rules_change_commit(struct rule_list *l, struct rules_change *c, stru
 	return 0;
 }
 
-static int refuse_id(int code, uint32_t id, size_t index, const char *valid, const char *text, struct error *err)
+static int rules_change_refuse_id(int code, uint32_t id, size_t index, const char *valid, const char *text,
+				  struct error *err)
 {
 	char buf[16];
 	int ret;
@@ -80,22 +81,24 @@ struct order { // sort key of a request's rules
 	uint32_t id, index;
 };
 
-static int by_id(const void *a, const void *b)
+static int rules_change_by_id(const void *a, const void *b)
 {
 	const struct order *x = a, *y = b;
 
 	return x->id != y->id ? (x->id < y->id ? -1 : 1) : x->index < y->index ? -1 : 1;
 }
 
-static int check_ids(const struct rule_list *l, const struct order *o, size_t n, bool replace, struct error *err)
+static int rules_change_check_ids(const struct rule_list *l, const struct order *o, size_t n, bool replace,
+				  struct error *err)
 {
 	size_t i;
 
 	for (i = 0; i < n; i++) {
 		if (i > 0 && o[i].id == o[i - 1].id)
-			return refuse_id(EINVAL, o[i].id, o[i].index, "each id once", "is given twice", err);
+			return rules_change_refuse_id(EINVAL, o[i].id, o[i].index, "each id once", "is given twice",
+						      err);
 		if (!replace && rules_get(l, o[i].id))
-			return refuse_id(EEXIST, o[i].id, o[i].index, "a free id", "is taken", err);
+			return rules_change_refuse_id(EEXIST, o[i].id, o[i].index, "a free id", "is taken", err);
 	}
 	return 0;
 }
@@ -108,7 +111,7 @@ static struct order *rules_change_order(const struct rule *r, size_t n)
 	for (i = 0; o && i < n; i++)
 		o[i] = (struct order){r[i].id, (uint32_t)i};
 	if (o)
-		qsort(o, n, sizeof(*o), by_id);
+		qsort(o, n, sizeof(*o), rules_change_by_id);
 	return o;
 }
 
@@ -151,15 +154,16 @@ static int rules_change_check_size(const struct rule_list *l, const struct rules
 	return 0;
 }
 
-static int check_entries(const struct order *o, size_t n, struct rules_change *c, struct error *err)
+static int rules_change_check_entries(const struct order *o, size_t n, struct rules_change *c, struct error *err)
 {
 	size_t bad, i;
 	int ret;
 
 	if (rules_change_count(c, &bad))
 		return 0;
-	ret = refuse_id(ENOSPC, c->rules[bad].id, 0, "up to 131072 entries in a list once groups are spelled out",
-			"brings the list above its limit", err);
+	ret = rules_change_refuse_id(ENOSPC, c->rules[bad].id, 0,
+				     "up to 131072 entries in a list once groups are spelled out",
+				     "brings the list above its limit", err);
 	for (i = 0; i < n && err; i++)
 		if (o[i].id == c->rules[bad].id)
 			err->index = o[i].index;
@@ -169,17 +173,17 @@ static int check_entries(const struct order *o, size_t n, struct rules_change *c
 static int rules_change_prepare(const struct rule_list *l, const struct rule *r, const struct order *o, size_t n,
 				bool replace, struct rules_change *c, struct error *err)
 {
-	int ret = check_ids(l, o, n, replace, err);
+	int ret = rules_change_check_ids(l, o, n, replace, err);
 
 	if (ret < 0)
 		return ret;
 	if (rules_change_merge(l, r, o, n, c) < 0)
 		return rules_no_memory(err);
 	ret = rules_change_check_size(l, c, err);
-	return ret < 0 ? ret : check_entries(o, n, c, err);
+	return ret < 0 ? ret : rules_change_check_entries(o, n, c, err);
 }
 
-static void take_slots(struct rules_change *c)
+static void rules_change_take_slots(struct rules_change *c)
 {
 	size_t i;
 
@@ -188,7 +192,7 @@ static void take_slots(struct rules_change *c)
 			c->rules[i].slot = rule_slot_get();
 }
 
-static void put_slots(struct rules_change *c, const struct rule_list *l)
+static void rules_change_put_slots(struct rules_change *c, const struct rule_list *l)
 {
 	size_t i;
 
@@ -197,7 +201,7 @@ static void put_slots(struct rules_change *c, const struct rule_list *l)
 			rule_slot_put(c->rules[i].slot);
 }
 
-static void swap_refs(const struct rule_list *l, const struct rule *r, size_t n)
+static void rules_change_swap_refs(const struct rule_list *l, const struct rule *r, size_t n)
 {
 	size_t i;
 
@@ -210,7 +214,7 @@ static void swap_refs(const struct rule_list *l, const struct rule *r, size_t n)
 	}
 }
 
-static void unswap_refs(const struct rule_list *l, const struct rule *r, size_t n)
+static void rules_change_unswap_refs(const struct rule_list *l, const struct rule *r, size_t n)
 {
 	size_t i;
 
@@ -223,7 +227,8 @@ static void unswap_refs(const struct rule_list *l, const struct rule *r, size_t 
 	}
 }
 
-static int change_list(struct rule_list *l, struct rule *r, size_t n, bool replace, bool for_real, struct error *err)
+static int rules_change_list(struct rule_list *l, struct rule *r, size_t n, bool replace, bool for_real,
+			     struct error *err)
 {
 	struct order *o = rules_change_order(r, n);
 	struct rules_change c = {0};
@@ -231,12 +236,12 @@ static int change_list(struct rule_list *l, struct rule *r, size_t n, bool repla
 	int ret = o ? rules_change_prepare(l, r, o, n, replace, &c, err) : rules_no_memory(err);
 
 	if (ret == 0 && for_real && n > 0) {
-		take_slots(&c);
-		swap_refs(l, r, n);
+		rules_change_take_slots(&c);
+		rules_change_swap_refs(l, r, n);
 		ret = rules_change_commit(l, &c, err);
 		if (ret < 0) {
-			unswap_refs(l, r, n);
-			put_slots(&c, l);
+			rules_change_unswap_refs(l, r, n);
+			rules_change_put_slots(&c, l);
 		}
 		for (i = 0; i < n && ret == 0; i++)
 			r[i] = *rules_get(l, r[i].id);
@@ -248,12 +253,12 @@ static int change_list(struct rule_list *l, struct rule *r, size_t n, bool repla
 
 int rules_add(struct rule_list *l, struct rule *r, size_t n, bool replace, struct error *err)
 {
-	return change_list(l, r, n, replace, true, err);
+	return rules_change_list(l, r, n, replace, true, err);
 }
 
 int rules_check(const struct rule_list *l, struct rule *r, size_t n, bool replace, struct error *err)
 {
-	return change_list((struct rule_list *)(uintptr_t)l, r, n, replace, false, err);
+	return rules_change_list((struct rule_list *)(uintptr_t)l, r, n, replace, false, err);
 }
 
 // Copies the list without the rules o[], which are sorted.
@@ -280,7 +285,7 @@ static int rules_change_without(const struct rule_list *l, const struct order *o
 	return 0;
 }
 
-static struct order *order_ids(const struct rule_list *l, const uint32_t *ids, size_t n, struct error *err)
+static struct order *rules_change_order_ids(const struct rule_list *l, const uint32_t *ids, size_t n, struct error *err)
 {
 	struct order *o = malloc((n + 1) * sizeof(*o));
 	size_t i;
@@ -292,13 +297,13 @@ static struct order *order_ids(const struct rule_list *l, const uint32_t *ids, s
 	for (i = 0; i < n; i++) {
 		o[i] = (struct order){ids[i], (uint32_t)i};
 		if (rules_get(l, ids[i]) == NULL) {
-			refuse_id(ENOENT, ids[i], i, NULL, "there is no such rule in the list", err);
+			rules_change_refuse_id(ENOENT, ids[i], i, NULL, "there is no such rule in the list", err);
 			free(o);
 			errno = ENOENT;
 			return NULL;
 		}
 	}
-	qsort(o, n, sizeof(*o), by_id);
+	qsort(o, n, sizeof(*o), rules_change_by_id);
 	return o;
 }
 
@@ -311,7 +316,7 @@ int rules_del(struct rule_list *l, const uint32_t *ids, size_t n, struct error *
 	int ret;
 
 	errno = ENOMEM;
-	o = order_ids(l, ids, n, err);
+	o = rules_change_order_ids(l, ids, n, err);
 	if (o == NULL)
 		return -errno;
 	ret = rules_change_without(l, o, n, &c) < 0 ? rules_no_memory(err) : 0;

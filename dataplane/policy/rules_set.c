@@ -14,7 +14,7 @@
 
 // --- Bases. ---
 
-static void base_free(struct rules_base *b)
+static void rules_base_free(struct rules_base *b)
 {
 	unsigned f;
 
@@ -25,13 +25,13 @@ static void base_free(struct rules_base *b)
 	free(b);
 }
 
-static void base_unref(struct rules_base *b)
+static void rules_base_unref(struct rules_base *b)
 {
 	if (b && --b->refs == 0)
-		base_free(b);
+		rules_base_free(b);
 }
 
-static uint32_t entries_of(const struct rule *rules, size_t n, unsigned f, uint64_t since)
+static uint32_t rules_set_entries_of(const struct rule *rules, size_t n, unsigned f, uint64_t since)
 {
 	uint32_t sum = 0;
 	size_t i;
@@ -46,7 +46,7 @@ static uint32_t entries_of(const struct rule *rules, size_t n, unsigned f, uint6
 static int rules_set_take(const struct rule *rules, size_t n, unsigned f, uint64_t since, struct rule_match **out,
 			  uint32_t *n_out)
 {
-	uint32_t sum = entries_of(rules, n, f, since), at = 0;
+	uint32_t sum = rules_set_entries_of(rules, n, f, since), at = 0;
 	size_t i;
 
 	if (sum == 0)
@@ -61,7 +61,7 @@ static int rules_set_take(const struct rule *rules, size_t n, unsigned f, uint64
 	return 0;
 }
 
-static struct rules_base *base_take(const struct rule_list *l)
+static struct rules_base *rules_base_take(const struct rule_list *l)
 {
 	struct rules_base *b = calloc(1, sizeof(*b));
 	unsigned f;
@@ -72,7 +72,7 @@ static struct rules_base *base_take(const struct rule_list *l)
 	b->refs = 1;
 	for (f = 0; f < 2; f++) {
 		if (rules_set_take(l->rules, l->n, f, 0, &b->m[f], &b->n[f]) < 0) {
-			base_free(b);
+			rules_base_free(b);
 			return NULL;
 		}
 	}
@@ -91,7 +91,7 @@ void rules_set_free(struct rules_set *s)
 		free(s->dead[f]);
 		free(s->m[f]);
 	}
-	base_unref(s->base);
+	rules_base_unref(s->base);
 	free(s);
 }
 
@@ -221,14 +221,14 @@ void rules_compile_stop(void)
 	pthread_mutex_unlock(&svc.lock);
 	pthread_join(svc.thread, NULL);
 	svc.running = false;
-	base_unref(svc.todo);
-	base_unref(svc.done);
+	rules_base_unref(svc.todo);
+	rules_base_unref(svc.done);
 	svc.todo = svc.done = NULL;
 }
 
 static void rules_set_hand_over(struct rule_list *l)
 {
-	struct rules_base *b = base_take(l);
+	struct rules_base *b = rules_base_take(l);
 
 	l->wanted = false;
 	if (b == NULL)
@@ -243,19 +243,19 @@ static void rules_set_hand_over(struct rule_list *l)
 }
 
 // The list may have changed meanwhile, or been deleted and its id reused.
-static void take_back(struct rules_base *b, int error)
+static void rules_set_take_back(struct rules_base *b, int error)
 {
 	struct rule_list *l = rule_list_get(svc.list);
 	struct rules_set *s;
 
 	svc.busy = false;
 	if (l == NULL || l != svc.who || !l->running) {
-		base_unref(b);
+		rules_base_unref(b);
 		return;
 	}
 	l->running = false;
 	s = error == 0 ? rules_set_make(l, l->rules, l->n, l->allow, b) : NULL;
-	base_unref(b);
+	rules_base_unref(b);
 	if (s == NULL) {
 		snprintf(l->last_error, sizeof(l->last_error), "cannot be compiled, so it is searched rule by rule: %s",
 			 strerror(error ? -error : ENOMEM));
@@ -281,7 +281,7 @@ void rules_compile_poll(void)
 		svc.done = NULL;
 		pthread_mutex_unlock(&svc.lock);
 		if (b)
-			take_back(b, error);
+			rules_set_take_back(b, error);
 	}
 	for (i = 0; !svc.busy && i < RULE_LISTS_MAX; i++) {
 		last = (uint16_t)((last + 1) % RULE_LISTS_MAX);

@@ -28,7 +28,7 @@ static uint32_t dpdk_depth(struct port_queue *pq)
 	return n >= 0 ? (uint32_t)n : DEPTH_UNKNOWN;
 }
 
-static uint16_t send_plain(const struct dpdk_queue *q, struct rte_mbuf **pkts, uint16_t n)
+static uint16_t dpdk_send_plain(const struct dpdk_queue *q, struct rte_mbuf **pkts, uint16_t n)
 {
 	uint16_t sent = 0, k;
 
@@ -41,7 +41,7 @@ static uint16_t send_plain(const struct dpdk_queue *q, struct rte_mbuf **pkts, u
 }
 
 // For a device that takes only single buffers. A packet that cannot be made one is dropped and counted.
-static uint16_t send_linear(struct dpdk_queue *q, struct rte_mbuf **pkts, uint16_t n)
+static uint16_t dpdk_send_linear(struct dpdk_queue *q, struct rte_mbuf **pkts, uint16_t n)
 {
 	uint16_t i;
 
@@ -65,8 +65,8 @@ static uint16_t dpdk_tx(struct port_queue *pq, struct rte_mbuf **pkts, uint16_t 
 	if (unlikely(q->linear))
 		for (i = 0; i < n; i++)
 			if (pkts[i]->nb_segs > 1)
-				return send_linear(q, pkts, n);
-	return send_plain(q, pkts, n);
+				return dpdk_send_linear(q, pkts, n);
+	return dpdk_send_plain(q, pkts, n);
 }
 
 static void dpdk_check_link(void *arg)

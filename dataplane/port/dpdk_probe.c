@@ -20,7 +20,7 @@
 
 static struct dpdk *owners[RTE_MAX_ETHPORTS];
 
-static bool is_driver(const char *name, const char *driver)
+static bool dpdk_is_driver(const char *name, const char *driver)
 {
 	size_t n = strlen(driver);
 
@@ -28,7 +28,7 @@ static bool is_driver(const char *name, const char *driver)
 }
 
 // The value of "key=" in devargs; returns false when it is not there or does not fit.
-static bool get_arg(const char *devargs, const char *key, char *value, size_t size)
+static bool dpdk_get_arg(const char *devargs, const char *key, char *value, size_t size)
 {
 	size_t n = strlen(key), len;
 	const char *p;
@@ -47,21 +47,21 @@ static bool get_arg(const char *devargs, const char *key, char *value, size_t si
 	return false;
 }
 
-static int add_arg(char *args, size_t size, const char *key, unsigned value)
+static int dpdk_add_arg(char *args, size_t size, const char *key, unsigned value)
 {
 	char have[32];
 	size_t n = strlen(args);
 
-	if (get_arg(args, key, have, sizeof(have)))
+	if (dpdk_get_arg(args, key, have, sizeof(have)))
 		return 0;
 	return snprintf(args + n, size - n, ",%s=%u", key, value) < (int)(size - n) ? 0 : -E2BIG;
 }
 
-static int number_arg(const char *args, const char *key, unsigned *value, struct error *err)
+static int dpdk_number_arg(const char *args, const char *key, unsigned *value, struct error *err)
 {
 	char text[32], *end;
 
-	if (!get_arg(args, key, text, sizeof(text)))
+	if (!dpdk_get_arg(args, key, text, sizeof(text)))
 		return 0;
 	*value = (unsigned)strtoul(text, &end, 10);
 	if (*end != '\0' || *value == 0 || *value > 1 << 24 || !isdigit((unsigned char)text[0]))
@@ -77,10 +77,10 @@ static int af_packet_args(struct dpdk *d, char *args, size_t size, const struct 
 		 qpairs = RTE_MIN((unsigned)cfg->queues, AFP_QUEUES);
 	char valid[64];
 
-	if (number_arg(args, "framesz", &frame, err) < 0)
+	if (dpdk_number_arg(args, "framesz", &frame, err) < 0)
 		return -EINVAL;
 	block = RTE_ALIGN(frame, 1024u) * 4; // a multiple of the page and of the frame
-	if (number_arg(args, "blocksz", &block, err) < 0 || number_arg(args, "qpairs", &qpairs, err) < 0)
+	if (dpdk_number_arg(args, "blocksz", &block, err) < 0 || dpdk_number_arg(args, "qpairs", &qpairs, err) < 0)
 		return -EINVAL;
 	if (qpairs > AFP_QUEUES)
 		return error_set(err, EINVAL, "dpdk.devargs", args, "qpairs=1 to 16", "has too many queues");
@@ -98,22 +98,23 @@ static int af_packet_args(struct dpdk *d, char *args, size_t size, const struct 
 		return error_set(err, EINVAL, "dpdk.devargs", args,
 				 "blocksz a multiple of framesz and of the page size",
 				 "blocksz=%u is not a multiple of both", block);
-	if (add_arg(args, size, "qpairs", qpairs) < 0 || add_arg(args, size, "framesz", frame) < 0 ||
-	    add_arg(args, size, "blocksz", block) < 0)
+	if (dpdk_add_arg(args, size, "qpairs", qpairs) < 0 || dpdk_add_arg(args, size, "framesz", frame) < 0 ||
+	    dpdk_add_arg(args, size, "blocksz", block) < 0)
 		return error_set(err, E2BIG, "dpdk.devargs", cfg->devargs, NULL, "is too long");
 	d->frame_mtu = (uint16_t)RTE_MIN(frame - (need - cfg->mtu), (unsigned)UINT16_MAX);
 	return 0;
 }
 
-static int complete_args(struct dpdk *d, char *args, size_t size, const struct port_config *cfg, struct error *err)
+static int dpdk_complete_args(struct dpdk *d, char *args, size_t size, const struct port_config *cfg, struct error *err)
 {
 	snprintf(args, size, "%s", cfg->devargs);
-	if (is_driver(args, "net_memif"))
+	if (dpdk_is_driver(args, "net_memif"))
 		return error_set(err, EINVAL, "dpdk.devargs", cfg->devargs, "kind memif",
 				 "DPDK's memif driver can crash when a peer disconnects; Corelane has its own");
-	if (is_driver(args, "net_af_packet"))
+	if (dpdk_is_driver(args, "net_af_packet"))
 		return af_packet_args(d, args, size, cfg, err);
-	if (is_driver(args, "net_af_xdp") && cfg->queues > 1 && add_arg(args, size, "queue_count", cfg->queues) < 0)
+	if (dpdk_is_driver(args, "net_af_xdp") && cfg->queues > 1 &&
+	    dpdk_add_arg(args, size, "queue_count", cfg->queues) < 0)
 		return error_set(err, E2BIG, "dpdk.devargs", cfg->devargs, NULL, "is too long");
 	return 0;
 }
@@ -129,11 +130,11 @@ static int dpdk_probe_plug(struct dpdk *d, const char *args, struct error *err)
 	return dpdk_device_plug(&d->dev, args, "dpdk.devargs", err);
 }
 
-static int take_netdev(struct dpdk *d, const char *args, struct error *err)
+static int dpdk_take_netdev(struct dpdk *d, const char *args, struct error *err)
 {
-	if (!is_driver(args, "net_af_packet") && !is_driver(args, "net_af_xdp"))
+	if (!dpdk_is_driver(args, "net_af_packet") && !dpdk_is_driver(args, "net_af_xdp"))
 		return 0;
-	if (!get_arg(args, "iface", d->netdev, sizeof(d->netdev)))
+	if (!dpdk_get_arg(args, "iface", d->netdev, sizeof(d->netdev)))
 		return error_set(err, EINVAL, "dpdk.devargs", args, "iface= and the name of a network interface",
 				 "does not name an interface");
 	return dpdk_netdev_take(d, err);
@@ -142,12 +143,12 @@ static int take_netdev(struct dpdk *d, const char *args, struct error *err)
 int dpdk_probe(struct dpdk *d, const struct port_config *cfg, struct error *err)
 {
 	char args[sizeof(cfg->devargs) + 64];
-	int ret = complete_args(d, args, sizeof(args), cfg, err);
+	int ret = dpdk_complete_args(d, args, sizeof(args), cfg, err);
 
 	if (ret == 0)
 		ret = dpdk_device_parse(&d->dev, args, "dpdk.devargs", err);
 	if (ret == 0)
-		ret = take_netdev(d, args, err);
+		ret = dpdk_take_netdev(d, args, err);
 	if (ret == 0)
 		ret = dpdk_probe_plug(d, args, err);
 	if (ret < 0)
@@ -157,7 +158,7 @@ int dpdk_probe(struct dpdk *d, const struct port_config *cfg, struct error *err)
 	return ret;
 }
 
-static bool has_sibling(const struct dpdk *d)
+static bool dpdk_has_sibling(const struct dpdk *d)
 {
 	struct rte_eth_dev_info info;
 	uint16_t id;
@@ -174,7 +175,7 @@ void dpdk_remove(struct dpdk *d)
 	rte_eth_dev_stop(d->dev.id);
 	rte_eth_dev_close(d->dev.id);
 	owners[d->dev.id] = NULL;
-	if (!has_sibling(d)) // one device may have several ports
+	if (!dpdk_has_sibling(d)) // one device may have several ports
 		rte_dev_remove(d->dev.device);
 	dpdk_netdev_release(d);
 }

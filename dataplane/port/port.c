@@ -71,7 +71,7 @@ uint16_t port_settings_reserve(size_t size)
 	return (uint16_t)at;
 }
 
-static const struct port_ops *find_kind(const char *kind)
+static const struct port_ops *port_find_kind(const char *kind)
 {
 	unsigned i;
 
@@ -137,7 +137,7 @@ static int port_check_host(struct port_config *cfg, struct error *err)
 	return 0;
 }
 
-static int check_role(const struct port_config *cfg, struct error *err)
+static int port_check_role(const struct port_config *cfg, struct error *err)
 {
 	if (cfg->role == PORT_HOST)
 		return 0; // port_check_host()
@@ -172,10 +172,10 @@ int port_config_check(struct port_config *cfg, struct error *err)
 {
 	int ret;
 
-	if (find_kind(cfg->kind) != NULL && !port_kind_allowed(cfg->kind))
+	if (port_find_kind(cfg->kind) != NULL && !port_kind_allowed(cfg->kind))
 		return error_set(err, EPERM, "port.device", cfg->kind, "corelaned --port-kinds",
 				 "this daemon was started without the rights for such ports");
-	if (find_kind(cfg->kind) == NULL)
+	if (port_find_kind(cfg->kind) == NULL)
 		return error_set(err, EINVAL, "port.device", cfg->kind, "dpdk, tap, memif, vhost",
 				 "a port needs a device");
 	if (cfg->queues == 0)
@@ -185,10 +185,10 @@ int port_config_check(struct port_config *cfg, struct error *err)
 		return ret;
 	if (cfg->mtu == 0)
 		cfg->mtu = LIMIT_PORT_MTU_DEFAULT;
-	return check_role(cfg, err);
+	return port_check_role(cfg, err);
 }
 
-static void add_ip(struct port_fwd *f, const struct ip_addr *a)
+static void port_add_ip(struct port_fwd *f, const struct ip_addr *a)
 {
 	if (a->family == IPV4)
 		f->ip4[f->n_ip4++] = ip4_be(a);
@@ -218,9 +218,9 @@ static struct port_fwd *port_fwd_build(const struct port *p)
 	f->vlan_be = rte_cpu_to_be_16(c->vlan);
 	f->mtu = c->mtu;
 	for (i = 0; i < c->n_addrs; i++)
-		add_ip(f, &c->addrs[i].addr);
+		port_add_ip(f, &c->addrs[i].addr);
 	for (i = 0; i < c->n_gateways; i++)
-		add_ip(f, &c->gateways[i].addr);
+		port_add_ip(f, &c->gateways[i].addr);
 	for (l = listeners; l; l = l->next)
 		if (l->forward)
 			l->forward(c, f);
@@ -233,7 +233,7 @@ static void port_publish_rx(struct port *p, uint16_t mtu, uint16_t mss)
 	__atomic_store_n(&p->rx_flags, mss ? META_CLAMP : 0, __ATOMIC_RELAXED);
 }
 
-static int fwd_publish(struct port *p, struct error *err)
+static int port_fwd_publish(struct port *p, struct error *err)
 {
 	struct port_fwd *old = port_fwds[p->id], *f = port_fwd_build(p);
 
@@ -286,7 +286,7 @@ static void port_call_closed(struct port *p)
 			l->closed(p);
 }
 
-static int check_listeners(const struct port *old, const struct port_config *cfg, struct error *err)
+static int port_check_listeners(const struct port *old, const struct port_config *cfg, struct error *err)
 {
 	struct port_listener *l;
 	int ret = 0;
@@ -349,7 +349,7 @@ static struct port *port_new(const struct port_config *cfg, struct error *err)
 	if (cfg->role == PORT_HOST)
 		p->mac = port_get(cfg->fabric)->mac;
 	p->role = (uint8_t)cfg->role;
-	p->ops = find_kind(cfg->kind);
+	p->ops = port_find_kind(cfg->kind);
 	p->n_queues = cfg->queues;
 	p->numa = SOCKET_ID_ANY;
 	port_publish_rx(p, cfg->mtu, 0);
@@ -363,7 +363,7 @@ static struct port *port_new(const struct port_config *cfg, struct error *err)
 	return p;
 }
 
-static void set_mac(struct port *p)
+static void port_set_mac(struct port *p)
 {
 	if (!rte_is_zero_ether_addr(&p->cfg.mac))
 		p->mac = p->cfg.mac;
@@ -371,7 +371,7 @@ static void set_mac(struct port *p)
 		p->mac = gateway_mac;
 }
 
-static void update_up(struct port *p)
+static void port_update_up(struct port *p)
 {
 	struct port_listener *l;
 	bool up = p->link_up && !p->cfg.disabled;
@@ -391,7 +391,7 @@ void port_link_changed(struct port *p, bool link_up, bool peer_connected)
 	p->peer_disconnects += !peer_connected && p->peer_connected;
 	p->peer_connected = peer_connected;
 	p->link_up = link_up;
-	update_up(p);
+	port_update_up(p);
 }
 
 // Called when no worker polls the port or sends to it any more.
@@ -442,7 +442,7 @@ struct port *port_add(const struct port_config *wanted, struct error *err)
 		error_set(err, EEXIST, "port.name", cfg.name, "a new name", "is taken");
 		return NULL;
 	}
-	if (check_listeners(NULL, &cfg, err) < 0)
+	if (port_check_listeners(NULL, &cfg, err) < 0)
 		return NULL;
 	p = port_new(&cfg, err);
 	if (p == NULL)
@@ -451,9 +451,9 @@ struct port *port_add(const struct port_config *wanted, struct error *err)
 		rte_free(p);
 		return NULL;
 	}
-	set_mac(p);
+	port_set_mac(p);
 	counters_port_reset(p->id);
-	if (port_check_open(p, &cfg, err) < 0 || port_guard(p, &cfg, err) < 0 || fwd_publish(p, err) < 0) {
+	if (port_check_open(p, &cfg, err) < 0 || port_guard(p, &cfg, err) < 0 || port_fwd_publish(p, err) < 0) {
 		port_call_closed(p);
 		p->ops->close(p);
 		rte_free(p);
@@ -479,7 +479,7 @@ static int port_apply(struct port *p, const struct port_config *cfg, struct port
 
 	if (ret == 0) {
 		p->cfg = *cfg;
-		ret = fwd_publish(p, err);
+		ret = port_fwd_publish(p, err);
 	}
 	if (ret < 0) {
 		p->cfg = *old;
@@ -487,7 +487,7 @@ static int port_apply(struct port *p, const struct port_config *cfg, struct port
 		port_unguard(change);
 		return ret;
 	}
-	update_up(p);
+	port_update_up(p);
 	for (l = listeners; l; l = l->next)
 		if (l->changed)
 			l->changed(p, old);
@@ -506,7 +506,7 @@ int port_set(struct port *p, const struct port_config *wanted, struct error *err
 			 : error_set(err, ENOMEM, NULL, NULL, NULL, "no memory to change a port");
 
 	if (ret == 0)
-		ret = check_listeners(p, &cfg, err);
+		ret = port_check_listeners(p, &cfg, err);
 	if (ret == 0)
 		ret = port_check_open(p, &cfg, err);
 	if (ret == 0 && cfg.mtu != p->cfg.mtu && p->ops->set_mtu)
@@ -525,7 +525,7 @@ int port_set_host(struct port *fabric, uint16_t host, struct error *err)
 	int ret;
 
 	fabric->host = host;
-	ret = fwd_publish(fabric, err);
+	ret = port_fwd_publish(fabric, err);
 	if (ret < 0)
 		fabric->host = old;
 	return ret;

@@ -34,7 +34,7 @@ EVENT_KIND(port_interface_not_restored, ERROR,
 	   "deleted. The daemon retries each second.");
 
 // Watched by level: the edge of a packet that was polled already would wake the worker for nothing.
-static int watch_queue(struct tap_queue *q, struct error *err)
+static int tap_watch_queue(struct tap_queue *q, struct error *err)
 {
 	int ret = q->wake_fd = wake_fd_new();
 
@@ -106,7 +106,7 @@ static int tap_check_ifname(const struct port_config *cfg, struct error *err)
 	return ret;
 }
 
-static int create_in(const struct port_config *cfg, struct tap *t, struct error *err)
+static int tap_create_in(const struct port_config *cfg, struct tap *t, struct error *err)
 {
 	// Without a hypervisor the guest is the kernel itself: the interface gets its MAC.
 	struct tap_request r = {
@@ -122,12 +122,12 @@ static int create_in(const struct port_config *cfg, struct tap *t, struct error 
 	for (i = 0; i < t->n_queues; i++)
 		t->queues[i].fd = fds[i];
 	for (i = 0; i < t->n_queues && ret == 0; i++)
-		ret = watch_queue(&t->queues[i], err);
+		ret = tap_watch_queue(&t->queues[i], err);
 	return ret;
 }
 
 // Replaces the old interface's descriptors by the new one's while workers use them.
-static void replace_queues(struct tap *t, const struct tap *fresh)
+static void tap_replace_queues(struct tap *t, const struct tap *fresh)
 {
 	uint16_t i;
 
@@ -148,8 +148,8 @@ static void tap_restore(struct tap *t)
 
 	if (cfg->role != PORT_HOST || t->tries++ % RESTORE_EVERY != 0 || (fresh = tap_new(t->port, cfg)) == NULL)
 		return;
-	if (create_in(cfg, fresh, &err) == 0) {
-		replace_queues(t, fresh);
+	if (tap_create_in(cfg, fresh, &err) == 0) {
+		tap_replace_queues(t, fresh);
 		t->gone = false;
 		t->tries = 0;
 		snprintf(t->port->last_error, sizeof(t->port->last_error),
@@ -193,7 +193,7 @@ static int tap_open(struct port *port, const struct port_config *cfg, struct err
 		return ret;
 	if (port_pool(SOCKET_ID_ANY) == NULL || (t = tap_new(port, cfg)) == NULL)
 		return error_set(err, ENOMEM, NULL, NULL, NULL, "no memory for a tap port");
-	ret = create_in(cfg, t, err);
+	ret = tap_create_in(cfg, t, err);
 	if (ret == 0) {
 		t->watch = port_watch_new(TAP_CHECK_MS, tap_check_link, t);
 		if (t->watch == NULL)

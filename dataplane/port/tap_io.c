@@ -18,13 +18,13 @@
 #define TAP_PAUSE_MIN_NS 1000
 #define TAP_PAUSE_MAX_NS 16000
 
-static inline uint32_t cycles_of(uint32_t ns)
+static inline uint32_t tap_cycles_of(uint32_t ns)
 {
 	return (uint32_t)(rte_get_tsc_hz() / 1000000 * ns / 1000);
 }
 
 // Makes a chain of the topmost spare buffers that hold len bytes.
-static struct rte_mbuf *take_frame(struct tap_queue *q, uint32_t len)
+static struct rte_mbuf *tap_take_frame(struct tap_queue *q, uint32_t len)
 {
 	struct rte_mbuf *head = q->spare[--q->n_spare], *m = head;
 
@@ -71,7 +71,8 @@ static inline void tap_io_rest(struct tap_queue *q, uint16_t received)
 		q->next_poll = 0;
 		return;
 	}
-	q->pause = q->pause == 0 ? cycles_of(TAP_PAUSE_MIN_NS) : RTE_MIN(q->pause * 2, cycles_of(TAP_PAUSE_MAX_NS));
+	q->pause = q->pause == 0 ? tap_cycles_of(TAP_PAUSE_MIN_NS)
+				 : RTE_MIN(q->pause * 2, tap_cycles_of(TAP_PAUSE_MAX_NS));
 	q->next_poll = rte_rdtsc() + q->pause;
 }
 
@@ -95,7 +96,7 @@ uint16_t tap_rx(struct port_queue *pq, struct rte_mbuf **pkts, uint16_t n)
 		if (unlikely(len == (ssize_t)q->room * segs)) // and probably more: longer than the port's MTU allows
 			q->truncated++;
 		else
-			pkts[got++] = take_frame(q, (uint32_t)len);
+			pkts[got++] = tap_take_frame(q, (uint32_t)len);
 	}
 	tap_io_rest(q, got);
 	return got;
@@ -117,7 +118,7 @@ int tap_disarm(struct port_queue *pq, bool signalled)
 	return signalled ? wake_fd_rest(q->wake_fd) : 0;
 }
 
-static ssize_t write_frame(const struct tap_queue *q, const struct rte_mbuf *m)
+static ssize_t tap_write_frame(const struct tap_queue *q, const struct rte_mbuf *m)
 {
 	struct iovec iov[TAP_SPARE];
 	int n = 0;
@@ -142,7 +143,7 @@ uint16_t tap_tx(struct port_queue *pq, struct rte_mbuf **pkts, uint16_t n)
 
 	for (i = 0; i < n; i++) {
 		system_calls++;
-		if (likely(write_frame(q, pkts[i]) >= 0))
+		if (likely(tap_write_frame(q, pkts[i]) >= 0))
 			continue;
 		if (errno == EAGAIN || errno == EIO || errno == EBADFD) // full, down, gone
 			break;

@@ -67,7 +67,7 @@ static void vhost_stop(struct vhost *v)
 	v->registered = false;
 }
 
-static bool is_connected(struct vhost *v)
+static bool vhost_is_connected(struct vhost *v)
 {
 	bool yes;
 
@@ -79,7 +79,7 @@ static bool is_connected(struct vhost *v)
 
 static void vhost_reconnect(struct vhost *v)
 {
-	if (v->registered && is_connected(v))
+	if (v->registered && vhost_is_connected(v))
 		return;
 	vhost_stop(v);
 	if (access(v->path, F_OK) == 0 && vhost_start(v) < 0)
@@ -107,7 +107,7 @@ static void report_peers(struct vhost *v)
 	v->up = up;
 }
 
-static void on_watch(void *arg)
+static void vhost_on_watch(void *arg)
 {
 	struct vhost *v = arg;
 
@@ -117,7 +117,7 @@ static void on_watch(void *arg)
 }
 
 // A server's path must not be in use; a socket that nobody listens on is removed.
-static int check_path(const char *path, struct error *err)
+static int vhost_check_path(const char *path, struct error *err)
 {
 	struct sockaddr_un un = {.sun_family = AF_UNIX};
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), ret;
@@ -225,7 +225,7 @@ static int listen_or_connect(struct vhost *v, const struct port_config *cfg, str
 	ret = socket_access_parse(cfg->socket_owner, cfg->socket_group, cfg->socket_mode, VHOST_GROUP, "port.vhost",
 				  &access, err);
 	if (ret == 0)
-		ret = check_path(v->path, err);
+		ret = vhost_check_path(v->path, err);
 	if (ret < 0)
 		return ret;
 	ret = vhost_serve(v, &access, err);
@@ -246,7 +246,7 @@ static int vhost_open(struct port *port, const struct port_config *cfg, struct e
 	vhost_quiet("lib.vhost.data", RTE_LOG_CRIT);
 	if (vhost_pool() == NULL || (v = vhost_new(port, cfg)) == NULL)
 		return error_set(err, ENOMEM, NULL, NULL, NULL, "no memory for a vhost-user port");
-	v->watch = port_watch_new(v->client ? VHOST_RETRY_MS : 0, on_watch, v);
+	v->watch = port_watch_new(v->client ? VHOST_RETRY_MS : 0, vhost_on_watch, v);
 	if (v->watch == NULL) {
 		vhost_free(v);
 		return error_set(err, ENOMEM, NULL, NULL, NULL, "no descriptor for a vhost-user port");

@@ -70,7 +70,7 @@ static struct thread *threads_add(struct threads *all)
 	return &all->list[all->n++];
 }
 
-static struct cpu_list planned_for(struct thread *t, const struct thread_plan *plan)
+static struct cpu_list threads_planned_for(struct thread *t, const struct thread_plan *plan)
 {
 	struct cpu_list one = {0};
 	unsigned cpu;
@@ -150,7 +150,7 @@ static void threads_move(struct thread *t, const struct thread_plan *plan, bool 
 
 // A new thread starts on the CPUs of its creator. It is a stray only when it may run on other CPUs than those of
 // service and control threads.
-static bool within_plan(const struct cpu_list *l, const struct thread_plan *plan)
+static bool threads_within_plan(const struct cpu_list *l, const struct thread_plan *plan)
 {
 	struct cpu_list rest = cpu_list_without(l, &plan->service);
 
@@ -162,8 +162,8 @@ static void threads_look_at(struct thread *t, const struct thread_plan *plan, bo
 	struct cpu_list before = t->planned;
 	bool quiet;
 
-	t->planned = planned_for(t, plan);
-	quiet = is_new ? within_plan(&t->task.affinity, plan)
+	t->planned = threads_planned_for(t, plan);
+	quiet = is_new ? threads_within_plan(&t->task.affinity, plan)
 		       : !cpu_list_eq(&before, &t->planned) && cpu_list_eq(&before, &t->task.affinity);
 	if (!cpu_list_eq(&t->task.affinity, &t->planned))
 		threads_move(t, plan, quiet, now_ns);
@@ -173,7 +173,7 @@ static void threads_look_at(struct thread *t, const struct thread_plan *plan, bo
 	}
 }
 
-static void forget_gone(struct threads *all)
+static void threads_forget_gone(struct threads *all)
 {
 	unsigned i, n = 0;
 
@@ -205,5 +205,5 @@ void threads_look(struct threads *all, const struct thread_plan *plan, uint64_t 
 		threads_look_at(t, plan, is_new, now_ns);
 	}
 	free(ids);
-	forget_gone(all);
+	threads_forget_gone(all);
 }

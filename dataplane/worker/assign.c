@@ -26,7 +26,7 @@
 
 static bool assign_untidy; // a list may contain queues that others poll
 
-static struct rx_list *list_alloc(unsigned n)
+static struct rx_list *rx_list_alloc(unsigned n)
 {
 	struct rx_list *l = rte_zmalloc("rx_list", sizeof(*l) + n * sizeof(l->q[0]), 0);
 
@@ -35,7 +35,7 @@ static struct rx_list *list_alloc(unsigned n)
 	return l;
 }
 
-static void list_publish(struct worker *w, struct rx_list *l)
+static void rx_list_publish(struct worker *w, struct rx_list *l)
 {
 	struct rx_list *old = w->rx;
 
@@ -44,7 +44,7 @@ static void list_publish(struct worker *w, struct rx_list *l)
 	rcu_defer(rte_free, old);
 }
 
-static bool list_has(const struct worker *w, const struct port_queue *q)
+static bool rx_list_has(const struct worker *w, const struct port_queue *q)
 {
 	unsigned i;
 
@@ -56,21 +56,22 @@ static bool list_has(const struct worker *w, const struct port_queue *q)
 
 static int assign_list_add(struct worker *w, struct port_queue *q)
 {
-	struct rx_list *l = list_alloc(w->rx->n + 1);
+	struct rx_list *l = rx_list_alloc(w->rx->n + 1);
 
 	if (l == NULL)
 		return -ENOMEM;
 	memcpy(l->q, w->rx->q, w->rx->n * sizeof(l->q[0]));
 	l->q[w->rx->n] = q;
-	list_publish(w, l);
+	rx_list_publish(w, l);
 	return 0;
 }
 
 // Removes the queues that keep() refuses. Without memory the list stays as it is, which costs a check per poll.
-static void list_filter(struct worker *w, bool (*keep)(const struct worker *, const struct port_queue *, const void *),
-			const void *arg)
+static void rx_list_filter(struct worker *w,
+			   bool (*keep)(const struct worker *, const struct port_queue *, const void *),
+			   const void *arg)
 {
-	struct rx_list *l = list_alloc(w->rx->n);
+	struct rx_list *l = rx_list_alloc(w->rx->n);
 	unsigned i, n = w->rx->n;
 
 	if (l == NULL)
@@ -81,7 +82,7 @@ static void list_filter(struct worker *w, bool (*keep)(const struct worker *, co
 	if (l->n == n)
 		rte_free(l);
 	else
-		list_publish(w, l);
+		rx_list_publish(w, l);
 }
 
 bool worker_settle(bool (*done)(const void *arg), const void *arg, unsigned ms)
@@ -122,13 +123,13 @@ void worker_tidy(void)
 		for (i = 0; i < p->n_queues; i++)
 			assign_untidy |= !assign_owned(&p->queues[i]);
 	for (w = worker_next(NULL); w; w = worker_next(w))
-		list_filter(w, assign_keep_own, NULL);
+		rx_list_filter(w, assign_keep_own, NULL);
 }
 
 // Starts the move; the old worker completes it.
 static int assign_start_move(struct port_queue *q, struct worker *w)
 {
-	if (!list_has(w, q) && assign_list_add(w, q) < 0)
+	if (!rx_list_has(w, q) && assign_list_add(w, q) < 0)
 		return -ENOMEM;
 	assign_untidy = true;
 	__atomic_store_n(&q->rx_worker, w->id, __ATOMIC_RELEASE);
@@ -326,7 +327,7 @@ void worker_forget(struct port *port)
 	unsigned i;
 
 	for (w = worker_next(NULL); w; w = worker_next(w))
-		list_filter(w, assign_keep_other_ports, port);
+		rx_list_filter(w, assign_keep_other_ports, port);
 	for (i = 0; i < port->n_queues; i++) {
 		__atomic_store_n(&port->queues[i].rx_worker, WORKER_NONE, __ATOMIC_RELAXED);
 		__atomic_store_n(&port->queues[i].owner, WORKER_NONE, __ATOMIC_RELAXED);

@@ -33,8 +33,8 @@ static unsigned balance_least_loaded(const struct balance_worker workers[WORKER_
 }
 
 // Returns the item that, moved from `from` to `to`, reduces the larger of the two loads most; NULL if none does.
-static struct balance_item *best_item(const struct balance_worker workers[WORKER_MAX], struct balance_item *items,
-				      unsigned n, unsigned from, unsigned to)
+static struct balance_item *balance_best_item(const struct balance_worker workers[WORKER_MAX],
+					      struct balance_item *items, unsigned n, unsigned from, unsigned to)
 {
 	double gap = workers[from].load - workers[to].load, best_larger = workers[from].load, larger;
 	struct balance_item *best = NULL;
@@ -68,7 +68,7 @@ static bool balance_step(struct balance_worker workers[WORKER_MAX], struct balan
 	if (from == WORKER_MAX)
 		return false;
 	to = balance_least_loaded(workers, from, cross_numa);
-	item = to != from ? best_item(workers, items, n, from, to) : NULL;
+	item = to != from ? balance_best_item(workers, items, n, from, to) : NULL;
 	if (item == NULL) {
 		*done |= 1ull << from;
 		return true;

@@ -164,13 +164,14 @@ struct work {
 	unsigned n;
 };
 
-static void add_item(struct work *k, struct port *p, struct port_queue *q, unsigned entry, uint32_t worker, double load)
+static void load_add_item(struct work *k, struct port *p, struct port_queue *q, unsigned entry, uint32_t worker,
+			  double load)
 {
 	k->subjects[k->n] = (struct subject){p, q, entry, worker};
 	k->items[k->n++] = (struct balance_item){worker, load};
 }
 
-static void add_queue(struct work *k, struct port_queue *q)
+static void load_add_queue(struct work *k, struct port_queue *q)
 {
 	struct worker *w = worker_get(q->rx_worker);
 	bool spread = spread_ports[q->port->id].table != NULL;
@@ -181,7 +182,7 @@ static void add_queue(struct work *k, struct port_queue *q)
 	if (w->role == WORKER_FORWARDING && !spread && spread_config(&q->port->cfg)->polled_by[q->index])
 		k->workers[w->id].load += rate; // it is configured for this worker
 	else if (w->role == WORKER_FORWARDING && !spread)
-		add_item(k, q->port, q, 0, w->id, rate);
+		load_add_item(k, q->port, q, 0, w->id, rate);
 	else if (w->role == WORKER_FORWARDING)
 		k->workers[w->id].load += rate * POLL_COST;
 	else if (!spread && w->target < WORKER_MAX && q->port->role != PORT_HOST)
@@ -199,7 +200,7 @@ static double load_of_entry(const struct port_queue *q, unsigned entry)
 	return v->all_to == SPREAD_SEVERAL ? v->rate[entry] : load_of_queue(q) / SPREAD_ENTRIES;
 }
 
-static void add_entries(struct work *k, struct port *p)
+static void load_add_entries(struct work *k, struct port *p)
 {
 	const struct spread *s = spread_ports[p->id].table;
 	unsigned i, e;
@@ -210,7 +211,7 @@ static void add_entries(struct work *k, struct port *p)
 		for (i = 0; i < p->n_queues; i++)
 			rate += load_of_entry(&p->queues[i], e);
 		if (s->to[e] < WORKER_MAX)
-			add_item(k, p, NULL, e, s->to[e], rate);
+			load_add_item(k, p, NULL, e, s->to[e], rate);
 	}
 }
 
@@ -233,15 +234,15 @@ static int load_gather(struct work *k)
 	}
 	for (p = port_next(NULL); p; p = port_next(p)) {
 		for (i = 0; i < p->n_queues; i++)
-			add_queue(k, &p->queues[i]);
+			load_add_queue(k, &p->queues[i]);
 		if (spread_ports[p->id].table)
-			add_entries(k, p);
+			load_add_entries(k, p);
 	}
 	return 0;
 }
 
 // Entries of one port that move between the same two workers become one move.
-static void add_move(struct load_plan *plan, const struct subject *subject, const struct balance_item *item)
+static void load_add_move(struct load_plan *plan, const struct subject *subject, const struct balance_item *item)
 {
 	const struct load_move new = {subject->queue, subject->port->id, 0, subject->was, item->worker, 0};
 	struct load_move *m;
@@ -289,7 +290,7 @@ static int load_make_plan(struct work *k, bool cross_numa, struct load_plan *pla
 		return -ENOMEM;
 	for (i = 0; i < k->n; i++)
 		if (k->items[i].worker != k->subjects[i].was)
-			add_move(plan, &k->subjects[i], &k->items[i]);
+			load_add_move(plan, &k->subjects[i], &k->items[i]);
 	return 0;
 }
 

@@ -94,8 +94,8 @@ static inline edge_t port_rx_edge(const struct worker *w, const struct port_queu
 	return w->role == WORKER_HOST_PATH && q->port->role == PORT_FABRIC ? STEER : SPREAD;
 }
 
-static uint16_t poll_queue(struct rte_graph *graph, struct rte_node *node, struct worker *w, struct port_queue *q,
-			   uint16_t room)
+static uint16_t port_rx_poll_queue(struct rte_graph *graph, struct rte_node *node, struct worker *w,
+				   struct port_queue *q, uint16_t room)
 {
 	struct rte_mbuf **pkts = (struct rte_mbuf **)node->objs;
 	struct port *port = q->port;
@@ -186,7 +186,7 @@ static uint16_t port_rx(struct rte_graph *graph, struct rte_node *node, void **o
 		if (at < rings)
 			total += port_rx_poll_ring(graph, node, in->h[at], (uint16_t)(BATCH - total));
 		else
-			total += poll_queue(graph, node, w, l->q[at - rings], (uint16_t)(BATCH - total));
+			total += port_rx_poll_queue(graph, node, w, l->q[at - rings], (uint16_t)(BATCH - total));
 	}
 	w->next_queue = at;
 	w->polled = total;
