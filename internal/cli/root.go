@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package cli is the corelane command: one file per noun, and the machinery that they share. A noun consists of columns
-// and calls (table.go). Its flags are fields of its message (fields.go), and its details show the message (detail.go).
+// and calls (table.go). Its flags are fields of its message (command.go), and its details show the message (detail.go).
 package cli
 
 import (
@@ -12,7 +12,6 @@ import (
 	"os"
 	"time"
 
-	"github.com/containerd/ttrpc"
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
@@ -171,51 +170,6 @@ func (v *outputValue) Set(text string) error {
 }
 
 func (a *app) json() bool { return a.output == "json" }
-
-// noun makes the command that holds a noun's verbs.
-func noun(use, short string, verbs ...*cobra.Command) *cobra.Command {
-	cmd := &cobra.Command{Use: use, Short: short, Args: cobra.ArbitraryArgs, RunE: noVerb}
-	cmd.AddCommand(verbs...)
-	return cmd
-}
-
-// verb makes a command. use names its positional arguments: "add PORT [ADDRESS] NAME...".
-func verb(use, short, example string, run func(ctx context.Context, args []string) error) *cobra.Command {
-	return &cobra.Command{
-		Use: use, Short: short, Example: example, Args: arguments, ValidArgsFunction: cobra.NoFileCompletions,
-		RunE: func(cmd *cobra.Command, args []string) error { return run(cmd.Context(), args) },
-	}
-}
-
-func (a *app) connect(ctx context.Context) (*api.Client, error) {
-	if a.client != nil {
-		return a.client, nil
-	}
-	c, err := a.dial(ctx, a.socket)
-	a.client = c
-	return c, err
-}
-
-// call is api.Call on the command's connection.
-func call[S, Req, Resp any](ctx context.Context, a *app, service func(*ttrpc.Client) S,
-	method func(S, context.Context, Req) (Resp, error), req Req) (Resp, error) {
-	c, err := a.connect(ctx)
-	if err != nil {
-		var none Resp
-		return none, err
-	}
-	return api.Call(ctx, c, service, method, req)
-}
-
-// stream is api.Stream on the command's connection.
-func stream[S, Req, T any, R interface{ Recv() (T, error) }](ctx context.Context, a *app, service func(*ttrpc.Client) S,
-	method func(S, context.Context, Req) (R, error), req Req, each func(T) error) error {
-	c, err := a.connect(ctx)
-	if err != nil {
-		return err
-	}
-	return api.Stream(ctx, c, service, method, req, each)
-}
 
 // isTerminal tells whether w is a screen that can be redrawn.
 func isTerminal(w any) bool {

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+package cli
+
+import (
+	"context"
+	"strings"
+
+	"github.com/containerd/ttrpc"
+	"github.com/spf13/cobra"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/corelane/corelane/internal/api"
+	"github.com/corelane/corelane/internal/cli/protoflag"
+	"github.com/corelane/corelane/internal/input"
+)
+
+// What the commands of all nouns are made of: noun and verb, flags that stand for fields of a request, and the call.
+
+// noun makes the command that holds a noun's verbs.
+func noun(use, short string, verbs ...*cobra.Command) *cobra.Command {
+	cmd := &cobra.Command{Use: use, Short: short, Args: cobra.ArbitraryArgs, RunE: noVerb}
+	cmd.AddCommand(verbs...)
+	return cmd
+}
+
+// verb makes a command. use names its positional arguments: "add PORT [ADDRESS] NAME...".
+func verb(use, short, example string, run func(ctx context.Context, args []string) error) *cobra.Command {
+	return &cobra.Command{
+		Use: use, Short: short, Example: example, Args: arguments, ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, args []string) error { return run(cmd.Context(), args) },
+	}
+}
+
+// fieldFlag is a flag that stands for one field of a message.
+type fieldFlag struct {
+	flag  string
+	field string // its name in the message; empty: the flag's name with underscores
+	help  string
+	names names // completion, may be nil
+}
+
+func (f fieldFlag) fieldName() string {
+	if f.field != "" {
+		return f.field
+	}
+	return strings.ReplaceAll(f.flag, "-", "_")
+}
+
+// bind adds flags that write into msg. Their help includes the limits that api/*.proto state for the field.
+func (a *app) bind(cmd *cobra.Command, msg proto.Message, flags []fieldFlag) {
+	for _, f := range flags {
+		field := protoflag.Field(msg, protoreflect.Name(f.fieldName()))
+		flag := cmd.Flags().VarPF(protoflag.New(msg, field), f.flag, "", protoflag.Help(f.help, field))
+		flag.DefValue = ""
+		complete := f.names
+		switch field.Kind() {
+		case protoreflect.BoolKind:
+			flag.NoOptDefVal = "true"
+		case protoreflect.EnumKind:
+			complete = fixed(protoflag.EnumNames(field.Enum())...)
+		}
+		if complete == nil {
+			complete = fixed()
+		}
+		a.completeFlag(cmd, f.flag, complete)
+	}
+}
+
+// required refuses a command without this flag.
+func required(cmd *cobra.Command, flag string) {
+	run := cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if f := cmd.Flags().Lookup(flag); !f.Changed {
+			return input.Errorf("--"+flag, f.Usage, "missing")
+		}
+		return run(cmd, args)
+	}
+}
+
+func (a *app) connect(ctx context.Context) (*api.Client, error) {
+	if a.client != nil {
+		return a.client, nil
+	}
+	c, err := a.dial(ctx, a.socket)
+	a.client = c
+	return c, err
+}
+
+// call is api.Call on the command's connection.
+func call[S, Req, Resp any](ctx context.Context, a *app, service func(*ttrpc.Client) S,
+	method func(S, context.Context, Req) (Resp, error), req Req) (Resp, error) {
+	c, err := a.connect(ctx)
+	if err != nil {
+		var none Resp
+		return none, err
+	}
+	return api.Call(ctx, c, service, method, req)
+}
+
+// stream is api.Stream on the command's connection.
+func stream[S, Req, T any, R interface{ Recv() (T, error) }](ctx context.Context, a *app, service func(*ttrpc.Client) S,
+	method func(S, context.Context, Req) (R, error), req Req, each func(T) error) error {
+	c, err := a.connect(ctx)
+	if err != nil {
+		return err
+	}
+	return api.Stream(ctx, c, service, method, req, each)
+}
