@@ -83,7 +83,7 @@ void port_del_all(void);
 // Sends what the kernel gets of this fabric port's traffic to a host port, 0 = to none.
 int port_set_host(struct port *fabric, uint16_t host, struct error *err);
 int port_config_check(struct port_config *cfg, struct error *err); // fills defaults
-const struct port_ops *port_kind_find(const char *kind); // NULL: there is no such kind
+const struct port_ops *port_kind_find(const char *kind);           // NULL: there is no such kind
 // Restricts the kinds of new ports: "tap,vhost". Before the first port. Returns 0, or -EINVAL with err.
 int port_allow_kinds(const char *list, struct error *err);
 bool port_kind_allowed(const char *kind);

@@ -33,9 +33,6 @@ func Default() Options {
 // Quick shortens everything, to show that it works.
 func (o *Options) Quick() { o.Repetitions, o.Trial = 2, 200*time.Millisecond }
 
-// rest follows a trial: the kernel gives real-time threads no more than 95 % of a CPU in each second.
-func (o *Options) rest() time.Duration { return o.Trial / 4 }
-
 const (
 	maxRate  = 100_000_000
 	ringSize = 1024

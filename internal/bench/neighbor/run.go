@@ -12,7 +12,6 @@ import (
 	"github.com/corelane/corelane/internal/bench/manifest"
 	"github.com/corelane/corelane/internal/bench/result"
 	"github.com/corelane/corelane/internal/input"
-	"github.com/corelane/corelane/internal/wait"
 )
 
 const startTime = 2 * time.Second // roughly, of a router and its generators
@@ -37,7 +36,7 @@ func Run(ctx context.Context, o Options, p bench.Progress) (*Result, error) {
 		return nil, err
 	}
 	rows := s.rows()
-	each := startTime + time.Duration(2*s.Repetitions+1)*(s.Trial+s.rest())
+	each := startTime + time.Duration(2*s.Repetitions+1)*s.Trial
 	s.Begin(time.Duration(len(rows)) * each)
 	var failed error
 	for _, r := range rows {
@@ -97,9 +96,6 @@ func (s *run) measure(ctx context.Context, r row) (m *Row, err error) {
 	for i := range s.Repetitions {
 		var pair [2]*Sample
 		for k := range 2 {
-			if err := wait.For(ctx, s.rest()); err != nil {
-				return nil, err
-			}
 			attacked := (i+k)%2 == 1
 			sample, err := b.trial(ctx, m, attacked)
 			if err != nil {

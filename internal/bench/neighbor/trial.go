@@ -23,12 +23,9 @@ const (
 
 // calibrate measures how much the worker forwards of the observed tenant alone, and sets the rates of both tenants.
 func (b *bed) calibrate(ctx context.Context, r *Row) error {
-	if err := b.prioritize(true); err != nil {
-		return err
-	}
 	t, err := b.generator.Run(ctx, &apiv1.GeneratorTrial{DurationMs: uint32(b.options.Trial.Milliseconds()),
 		DrainMs: drainMS, Streams: []string{victim}}, nil)
-	if err = errors.Join(err, b.prioritize(false)); err != nil {
+	if err != nil {
 		return err
 	}
 	r.Capacity = float64(t.Received) / t.Seconds
@@ -55,11 +52,6 @@ func (b *bed) trial(ctx context.Context, r *Row, attacked bool) (s *Sample, err 
 		Latency: r.timed(), PacketsPerSecond: r.Offered, Streams: []string{victim}}
 	if attacked {
 		spec.PacketsPerSecond, spec.Streams, spec.UnreadPort = r.Offered+r.Attack, nil, b.attacker.unread
-	}
-	err = b.prioritize(true)
-	defer func() { err = errors.Join(err, b.prioritize(false)) }()
-	if err != nil {
-		return nil, err
 	}
 	before, err := b.counters(ctx)
 	if err != nil {
