@@ -107,7 +107,7 @@ static void turn_report(uint64_t ns, uint64_t waited, uint64_t now)
 		report.omitted++;
 		return;
 	}
-	if (w)
+	if (w && turn.longest_ns >= ns / 2) // else the process was stopped, or its CPU was taken, outside of any work
 		snprintf(cause, sizeof(cause), ": %s%s%s took %" PRIu64 " ms", w->noun ? w->noun : "",
 			 w->noun ? "." : "", w->name, turn.longest_ns / 1000000);
 	if (waited >= ns / 10)

@@ -111,7 +111,7 @@ ODD = {
     "fragment over the ports": IP(src=T1[4], dst=T2[4], frag=1, proto=6, id=8) / Raw(b"\xff" * 16),
     "empty fragment": IP(src=T1[4], dst=T2[4], flags="MF", proto=17, id=8),
     "fragment 6": IPv6(src=T1[6], dst=T2[6]) / IPv6ExtHdrFragment(m=1, offset=0, id=5) / UDP() / PAYLOAD,
-    "later fragment 6": IPv6(src=T1[6], dst=T2[6]) / IPv6ExtHdrFragment(m=0, offset=185, id=5) / PAYLOAD,
+    "later fragment 6": IPv6(src=T1[6], dst=T2[6]) / IPv6ExtHdrFragment(m=0, offset=185, id=6) / PAYLOAD,
     "reserved flag": four(flags="evil"),
     "udp lies": IP(src=T1[4], dst=T2[4]) / UDP(len=9999, chksum=1),
     "short udp": IP(src=T1[4], dst=T2[4], proto=17) / Raw(b"\0\1\0"),

@@ -7,7 +7,7 @@ import pytest
 
 from daemon import Daemon
 
-NOBODY = 65534
+USER = 54321  # neither root nor the user that the daemon runs as
 GIDS = {"read": 1, "operate": 2, "administer": 3}  # daemon, bin, sys: groups of every Debian
 OPTIONS = ["--read-group", "daemon", "--operate-group", "bin", "--admin-group", "sys"]
 
@@ -21,14 +21,14 @@ def daemon():
 
 
 def run(daemon, groups, *args):
-    """Runs `corelane` as nobody with these supplementary groups; returns exit code, output and errors."""
+    """Runs `corelane` as a user with these supplementary groups; returns exit code, output and errors."""
     done = subprocess.run([daemon.cli_path, "--socket", daemon.socket, *args], capture_output=True, text=True, check=False, timeout=60,
-                          user=NOBODY, group=NOBODY, extra_groups=groups)
+                          user=USER, group=USER, extra_groups=groups)
     return done.returncode, done.stdout, done.stderr.strip()
 
 
 def refusal(method, needs, group, has):
-    return f"{method} needs role '{needs}', which root and the members of group {group} have; uid {NOBODY} has role '{has}'"
+    return f"{method} needs role '{needs}', which root and the members of group {group} have; uid {USER} has role '{has}'"
 
 
 def test_others_cannot_connect(daemon):
@@ -65,7 +65,7 @@ def test_administrators(daemon):
 
 
 def calls_of(daemon, kind):
-    return [e["text"].split(" ", 2)[2] for e in daemon.cli("event", "list", "--kind", kind) if e["subject"] == f"uid {NOBODY}"]
+    return [e["text"].split(" ", 2)[2] for e in daemon.cli("event", "list", "--kind", kind) if e["subject"] == f"uid {USER}"]
 
 
 def test_calls_are_events(daemon):
@@ -81,7 +81,7 @@ def test_calls_are_events(daemon):
     assert calls_of(daemon, "api_refused")[len(refused):] == ["was refused Vrfs.Del", "was refused Vrfs.Del"]
     event = daemon.cli("event", "list", "--kind", "api_call")[-1]
     assert int(event["text"].split()[1]) > 1
-    assert f"api_call: uid {NOBODY} {event['text']}" in daemon.log()
+    assert f"api_call: uid {USER} {event['text']}" in daemon.log()
     status, = daemon.cli("status")
     assert {limit["name"] for limit in status["api_limits"]} == {"role"}
 
@@ -104,6 +104,6 @@ def test_group_that_does_not_exist():
     try:
         code, _, error = run(d, [GIDS["read"]], "vrf", "add", "red")
         assert (code, error) == (2, "Vrfs.Add needs role 'administer', which only root has, because there is no group corelane-admin; "
-                                    f"uid {NOBODY} has role 'read'")
+                                    f"uid {USER} has role 'read'")
     finally:
         assert d.stop() == 0
