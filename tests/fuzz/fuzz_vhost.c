@@ -29,6 +29,10 @@ void port_link_changed(struct port *p, bool link_up, bool peer_connected)
 	p->link_up = link_up;
 }
 
+void port_refused_too_long(const struct port *p)
+{
+}
+
 static void set_up(void)
 {
 	static char *argv[] = {"fuzz_vhost",  "--no-huge", "-m", "96",          "--no-pci", "--no-telemetry",
