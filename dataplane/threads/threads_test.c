@@ -27,7 +27,7 @@ static unsigned worker_cpu;    // of worker 3, thread 104
 static struct cpu_list denied; // CPUs that the kernel denies
 static unsigned moves;
 
-static void put(const char *path, const char *fmt, ...)
+__attribute__((format(printf, 2, 3))) static void put(const char *path, const char *fmt, ...)
 {
 	char name[256];
 	va_list ap;
