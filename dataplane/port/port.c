@@ -395,7 +395,10 @@ int port_set(struct port *p, const struct port_config *wanted, struct error *err
 		return ret;
 	}
 	*change = (struct port_change){p->id, p->cfg};
-	return port_apply(p, &cfg, change, err);
+	ret = port_apply(p, &cfg, change, err);
+	if (ret < 0 && cfg.mtu != p->cfg.mtu && p->ops->set_mtu)
+		p->ops->set_mtu(p, p->cfg.mtu, NULL);
+	return ret;
 }
 
 int port_set_host(struct port *fabric, uint16_t host, struct error *err)

@@ -90,11 +90,20 @@ static int test_disarm(struct port_queue *q, bool signalled)
 	return router_disarm ? router_disarm(q, signalled) : 0;
 }
 
+uint16_t router_mtu;
+
+static int test_set_mtu(struct port *port, uint16_t mtu, struct error *why)
+{
+	router_mtu = mtu;
+	return 0;
+}
+
 #define TEST_OPS                                                                                                    \
 	.open = test_open, .close = test_close, .rx = test_rx, .tx = test_tx, .wakes = test_wakes, .arm = test_arm, \
 	.disarm = test_disarm
 const struct port_ops port_dpdk_ops = {.kind = "dpdk", TEST_OPS};
-const struct port_ops port_tap_ops = {.kind = "tap", TEST_OPS, .steer = test_steer, .unsteer = test_unsteer};
+const struct port_ops port_tap_ops = {
+	.kind = "tap", TEST_OPS, .set_mtu = test_set_mtu, .steer = test_steer, .unsteer = test_unsteer};
 const struct port_ops port_memif_ops = {.kind = "memif", TEST_OPS};
 const struct port_ops port_vhost_ops = {.kind = "vhost", TEST_OPS};
 

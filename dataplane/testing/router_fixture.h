@@ -82,6 +82,7 @@ struct router_sent {
 extern struct router_sent router_sent[NODE_TEST_MAX];
 extern unsigned router_n_sent;
 void router_forget(void);
+extern uint16_t router_mtu; // the last MTU that a tap was given
 extern uint16_t (*router_rx)(struct port_queue *q, struct rte_mbuf **pkts, uint16_t n); // NULL: no packets arrive
 // NULL: all packets are kept in router_sent.
 extern uint16_t (*router_tx)(struct port_queue *q, struct rte_mbuf **pkts, uint16_t n);
