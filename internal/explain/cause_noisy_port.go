@@ -56,10 +56,12 @@ var noisyPort = row{
 	},
 	remedy: func(_ *scene, c *Cause) {
 		limit := noises[c.Name].limit
-		if c.FixNote = "limit what the guest may send:"; limit == "" {
-			limit, c.FixNote = "--disabled", "the router bounds what these packets cost; to stop the guest:"
+		if limit == "" { // no command: to take a guest off the network is for the operator to decide
+			c.FixNote = "the router bounds what these packets cost, and no option limits them further: ask whoever " +
+				"runs the guest"
+			return
 		}
-		c.Fix = fmt.Sprintf("corelane port set %s %s", c.Port, limit)
+		c.Fix, c.FixNote = fmt.Sprintf("corelane port set %s %s", c.Port, limit), "limit what the guest may send:"
 	},
 }
 

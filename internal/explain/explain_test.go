@@ -225,7 +225,7 @@ var cases = []struct {
 	{"drops for another reason", 0.3, func(e *Evidence) { e.Ports[0].Drops["no_route"] = 10e6 }, Drops, "no_route", ""},
 	{"a guest that sends to nobody", 0.3, func(e *Evidence) {
 		e.Ports[1].Role, e.Ports[1].Drops["neighbor_rate"] = "tenant", 12e6
-	}, NoisyPort, "neighbor_rate", "corelane port set vm1 --disabled"},
+	}, NoisyPort, "neighbor_rate", ""},
 	{"a guest that begins flows", 0.3, func(e *Evidence) {
 		e.Ports[1].Role, e.Ports[1].Drops["flow_quota_share"] = "tenant", 12e6
 	}, NoisyPort, "flow_quota_share", "corelane port set vm1 --flow-rate 50000"},
