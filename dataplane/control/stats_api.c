@@ -11,6 +11,8 @@
 #include "stats.pb-c.h"
 #include "worker/worker.h"
 
+#define COUNTERS_AT_ONCE 65536 // counters that are read before others have their turn: about 1 ms
+
 struct drop_cursor {
 	uint32_t port, worker;
 	uint32_t reason;
@@ -47,7 +49,16 @@ static bool stats_api_step(const Corelane__V1__DropListRequest *in, struct drop_
 	if (in->by_port && fixed_port == UINT32_MAX && ++c->port < PORT_MAX)
 		return true;
 	c->port = fixed_port == UINT32_MAX ? 0 : fixed_port;
-	return in->by_worker && ++c->worker < WORKER_MAX;
+	while (in->by_worker && ++c->worker < WORKER_MAX)
+		if (worker_get(c->worker))
+			return true;
+	return false;
+}
+
+// False if the port or the worker does not exist: its counters are listed only if they are above zero.
+static bool drops_present(const Corelane__V1__DropListRequest *in, const struct drop_cursor *c)
+{
+	return (!in->by_port || port_get((uint16_t)c->port)) && (!in->by_worker || worker_get(c->worker));
 }
 
 static void stats_api_encode_drop(struct api_call *call, const Corelane__V1__DropListRequest *in,
@@ -70,6 +81,7 @@ static int stats_api_drops(struct api_call *call, const void *req, void *cursor,
 	struct drop_cursor *c = cursor;
 	struct port *p = *in->port ? port_find(in->port) : NULL;
 	uint32_t fixed = p ? p->id : UINT32_MAX;
+	unsigned each = in->by_port || *in->port ? 1 : PORT_MAX, read = 0;
 	uint64_t n;
 
 	if (*in->port && p == NULL)
@@ -77,13 +89,15 @@ static int stats_api_drops(struct api_call *call, const void *req, void *cursor,
 				 "there is no such port");
 	if (p && c->reason == 0 && c->port == 0)
 		c->port = fixed;
-	while (c->reason != UINT32_MAX) {
+	for (; c->reason != UINT32_MAX; read += each) {
 		struct drop_cursor here = *c;
 
+		if (read >= COUNTERS_AT_ONCE)
+			return api_again(call);
 		n = drops_of(in, &here);
 		if (!stats_api_step(in, c, fixed))
 			c->reason = UINT32_MAX;
-		if (n > 0 || (in->zero && !(in->by_port && port_get((uint16_t)here.port) == NULL) && here.reason > 0)) {
+		if (n > 0 || (in->zero && here.reason > 0 && drops_present(in, &here))) {
 			stats_api_encode_drop(call, in, &here, n, item);
 			return 1;
 		}
