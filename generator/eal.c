@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/cpu_list.h"
-#include "base/eal_init.h"
-#include "base/hugepages.h"
+#include "dpdk/eal_init.h"
+#include "dpdk/hugepages.h"
 #include "base/log.h"
 
 // Keeps the control thread and EAL's threads off the router's CPU, and off the polling CPU if there are others.

@@ -9,7 +9,7 @@
 
 #include <rte_ethdev.h>
 
-#include "base/dpdk_device.h"
+#include "dpdk/dpdk_device.h"
 #include "port_mbuf.h"
 
 struct dpdk_port {

@@ -13,7 +13,7 @@
 #include <rte_byteorder.h>
 #include <rte_eal.h>
 
-#include "base/eal_init.h"
+#include "dpdk/eal_init.h"
 #include "flow/lookup_private.h"
 #include "flow/table_fixture.h"
 

@@ -7,7 +7,7 @@
 #include <rte_spinlock.h>
 
 #include "base/event.h"
-#include "base/reserve.h"
+#include "flow/reserve.h"
 #include "flow/flow_private.h"
 
 #define CHUNKS_MAX (FLOW_CAPACITY_MAX / FLOW_CHUNK)

@@ -11,7 +11,7 @@
 
 #include <rte_eal.h>
 
-#include "base/eal_init.h"
+#include "dpdk/eal_init.h"
 #include "flow/flow_private.h"
 
 #define CAPACITY 5000u // no multiple of a chunk

@@ -8,7 +8,7 @@
 #include <rte_debug.h>
 
 #include "base/rcu.h"
-#include "base/reserve.h"
+#include "flow/reserve.h"
 #include "flow/table_private.h"
 
 #define LOAD_PERCENT 90

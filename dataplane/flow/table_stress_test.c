@@ -15,7 +15,7 @@
 
 #include <rte_eal.h>
 
-#include "base/eal_init.h"
+#include "dpdk/eal_init.h"
 #include "flow/flow_private.h"
 #include "flow/table_fixture.h"
 

@@ -12,7 +12,7 @@
 #include <rte_byteorder.h>
 #include <rte_eal.h>
 
-#include "base/eal_init.h"
+#include "dpdk/eal_init.h"
 #include "flow/table_fixture.h"
 
 #define SESSIONS 40000u

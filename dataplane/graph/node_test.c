@@ -11,7 +11,7 @@
 #include <rte_graph.h>
 #include <rte_graph_worker.h>
 
-#include "base/eal_init.h"
+#include "dpdk/eal_init.h"
 #include "base/rcu.h"
 #include "graph/counters.h"
 #include "graph/drop.h"

@@ -13,7 +13,7 @@
 #include <rte_byteorder.h>
 #include <rte_eal.h>
 
-#include "base/eal_init.h"
+#include "dpdk/eal_init.h"
 #include "base/rcu.h"
 #include "l3/fib.h"
 #include "l3/fib_arena.h"

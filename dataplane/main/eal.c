@@ -7,8 +7,8 @@
 
 #include <rte_log.h>
 
-#include "base/eal_init.h"
-#include "base/hugepages.h"
+#include "dpdk/eal_init.h"
+#include "dpdk/hugepages.h"
 #include "base/log.h"
 
 static bool hugepages;

@@ -6,7 +6,7 @@
 
 #include <rte_ethdev.h>
 
-#include "base/dpdk_device.h"
+#include "dpdk/dpdk_device.h"
 #include "port/port_kinds.h"
 
 struct dpdk_queue {

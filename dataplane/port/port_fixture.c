@@ -19,7 +19,7 @@
 #include <rte_lcore.h>
 #include <rte_malloc.h>
 
-#include "base/eal_init.h"
+#include "dpdk/eal_init.h"
 #include "base/loop.h"
 #include "base/rcu.h"
 

@@ -18,7 +18,7 @@
 #include <rte_eal.h>
 #include <rte_ethdev.h>
 
-#include "base/eal_init.h"
+#include "dpdk/eal_init.h"
 #include "port/port_fixture.h"
 
 static char dir[] = "/tmp/corelane-vhost-XXXXXX";

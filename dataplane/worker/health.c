@@ -9,7 +9,7 @@
 #include <rte_cycles.h>
 
 #include "base/doorbell.h"
-#include "base/numa.h"
+#include "worker/numa.h"
 #include "base/rcu.h"
 #include "worker/orders.h"
 #include "worker/wait.h"

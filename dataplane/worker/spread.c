@@ -8,7 +8,7 @@
 #include <rte_malloc.h>
 
 #include "base/doorbell.h"
-#include "base/numa.h"
+#include "worker/numa.h"
 #include "base/rcu.h"
 #include "port/registry.h"
 #include "worker/handoff.h"

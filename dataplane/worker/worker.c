@@ -10,7 +10,7 @@
 #include "base/doorbell.h"
 #include "base/id_table.h"
 #include "base/log.h"
-#include "base/numa.h"
+#include "worker/numa.h"
 #include "graph/counters.h"
 #include "graph/drop.h"
 #include "graph/graph.h"

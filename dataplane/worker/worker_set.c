@@ -8,7 +8,7 @@
 #include "base/cpu_list.h"
 #include "base/doorbell.h"
 #include "base/log.h"
-#include "base/numa.h"
+#include "worker/numa.h"
 #include "base/rcu.h"
 #include "base/thread.h"
 #include "worker/assign.h"

@@ -12,7 +12,7 @@
 #include <cmocka.h>
 #include <rte_cycles.h>
 
-#include "base/numa.h"
+#include "worker/numa.h"
 #include "base/rcu.h"
 #include "graph/counters.h"
 #include "testing/router_fixture.h"

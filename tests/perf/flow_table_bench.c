@@ -14,7 +14,7 @@
 #include <rte_eal.h>
 #include <rte_errno.h>
 
-#include "base/hugepages.h"
+#include "dpdk/hugepages.h"
 #include "base/rcu.h"
 #include "flow_table_bench.h"
 

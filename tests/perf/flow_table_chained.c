@@ -6,7 +6,7 @@
 #include <rte_jhash.h>
 #include <rte_prefetch.h>
 
-#include "base/reserve.h"
+#include "flow/reserve.h"
 #include "flow_table_bench.h"
 
 struct extra { // what did not fit

@@ -10,7 +10,7 @@
 
 #include <rte_eal.h>
 
-#include "base/eal_init.h"
+#include "dpdk/eal_init.h"
 #include "base/loop.h"
 #include "base/rcu.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/numa.h"
+#include "worker/numa.h"
 
 #include <dirent.h>
 #include <stdio.h>

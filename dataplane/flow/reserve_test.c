@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "base/reserve.h"
+#include "flow/reserve.h"
 
 #define MB (1ull << 20)
 

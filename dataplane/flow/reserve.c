@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/reserve.h"
+#include "flow/reserve.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -46,7 +46,7 @@ bool reserve_available(uint64_t bytes)
 }
 
 // Populates the range at once, so that missing memory is an error here and not a fault in a worker.
-static int base_reserve_fill(uint8_t *at, uint64_t bytes)
+static int reserve_populate(uint8_t *at, uint64_t bytes)
 {
 	if (!reserve_available(bytes))
 		return -ENOMEM;
@@ -64,7 +64,7 @@ int reserve_fill(void *range, uint64_t from, uint64_t to)
 {
 	from = round_up(from);
 	to = round_up(to);
-	return from < to ? base_reserve_fill((uint8_t *)range + from, to - from) : 0;
+	return from < to ? reserve_populate((uint8_t *)range + from, to - from) : 0;
 }
 
 void reserve_release(void *range, uint64_t bytes)

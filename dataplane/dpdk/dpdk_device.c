@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/dpdk_device.h"
+#include "dpdk/dpdk_device.h"
 
 #include <errno.h>
 #include <stdio.h>

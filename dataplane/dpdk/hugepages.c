@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/hugepages.h"
+#include "dpdk/hugepages.h"
 
 #include <stdio.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/eal_init.h"
+#include "dpdk/eal_init.h"
 
 #include <errno.h>
 #include <stdio.h>
