@@ -117,6 +117,7 @@ static int read_one(struct api_conn *c)
 {
 	struct ttrpc_header h;
 	const uint8_t *p;
+	char why[64];
 	int ret;
 
 	api_conn_discard(c);
@@ -127,7 +128,8 @@ static int read_one(struct api_conn *c)
 	if (h.length > API_MAX_MESSAGE) {
 		api_limit_count(LIMIT_LONG_MESSAGE);
 		c->frames++;
-		frame_refuse(c, h.stream, EMSGSIZE, "the message is longer than 4 MiB");
+		snprintf(why, sizeof(why), "the message is longer than %u MiB", API_MAX_MESSAGE >> 20);
+		frame_refuse(c, h.stream, EMSGSIZE, why);
 		evbuffer_drain(c->in, TTRPC_HEADER);
 		c->discard = h.length;
 		return 1;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/error.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -29,4 +30,14 @@ int error_set(struct error *err, int code, const char *field, const char *value,
 	snprintf(err->message, sizeof(err->message), "%s%s%s%s%s%s%s%s", err->field, value ? " '" : "", err->value,
 		 value ? "'" : "", field ? ": " : "", text, valid ? "; valid: " : "", err->valid);
 	return -code;
+}
+
+int error_full(struct error *err, int code, const char *field, const char *value, unsigned most, const char *things)
+{
+	char valid[128];
+
+	if (code == ENOMEM)
+		return error_set(err, code, field, value, NULL, "no memory");
+	snprintf(valid, sizeof(valid), "up to %u %s", most, things);
+	return error_set(err, code, field, value, valid, "no room for more");
 }

@@ -19,3 +19,6 @@ struct error {
 // Fills *err (may be NULL) and returns -code. The message reads "FIELD 'VALUE': TEXT"; valid may be NULL.
 int error_set(struct error *err, int code, const char *field, const char *value, const char *valid, const char *fmt,
 	      ...) __attribute__((format(printf, 6, 7)));
+
+// For a table that is full, or ENOMEM: "FIELD 'VALUE': no room for more; valid: up to MOST THINGS".
+int error_full(struct error *err, int code, const char *field, const char *value, unsigned most, const char *things);

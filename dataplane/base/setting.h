@@ -14,7 +14,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define SETTING_LIST_MAX 8
+#include "base/field_limits.h"
+
+#define SETTING_LIST_MAX LIMIT_SETTINGS_VXLAN_PORTS_ITEMS // of every list
 
 enum setting_type { SETTING_BOOL, SETTING_UINT8, SETTING_UINT16, SETTING_UINT32, SETTING_LIST };
 

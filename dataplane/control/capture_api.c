@@ -77,8 +77,8 @@ static int capture_api_decode(const Corelane__V1__CaptureRequest *in, struct cap
 					 "there is no such drop reason");
 		c->reason = r->id;
 	}
-	c->snaplen = in->snaplen ? in->snaplen : 262144;
-	c->rate = in->packets_per_second ? in->packets_per_second : 10000;
+	c->snaplen = in->snaplen ? in->snaplen : LIMIT_CAPTURE_REQUEST_SNAPLEN_DEFAULT;
+	c->rate = in->packets_per_second ? in->packets_per_second : LIMIT_CAPTURE_REQUEST_PACKETS_PER_SECOND_DEFAULT;
 	return filter_compile(in->filter, "filter", &c->filter, err);
 }
 

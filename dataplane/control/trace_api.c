@@ -106,8 +106,9 @@ static struct stream *trace_api_begin(struct api_call *call, const Corelane__V1_
 	s->call = call;
 	s->t.gone = trace_api_stream_free;
 	s->started = s->last = rte_rdtsc();
-	s->timeout = rte_get_tsc_hz() / 1000 * (in->timeout_ms ? in->timeout_ms : 10000);
-	s->t.wanted = in->packet.len ? 0 : in->count ? (int32_t)in->count : 1;
+	s->timeout =
+		rte_get_tsc_hz() / 1000 * (in->timeout_ms ? in->timeout_ms : LIMIT_TRACE_REQUEST_TIMEOUT_MS_DEFAULT);
+	s->t.wanted = in->packet.len ? 0 : in->count ? (int32_t)in->count : LIMIT_TRACE_REQUEST_COUNT_DEFAULT;
 	s->t.only_ours = in->packet.len > 0;
 	if (trace_api_check(in, s, &p, err) < 0 || trace_begin(&s->t, err) < 0) {
 		trace_api_stream_free(&s->t);

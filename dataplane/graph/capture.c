@@ -113,7 +113,7 @@ int capture_start(struct capture *c, struct error *err)
 	for (i = 0; i < CAPTURE_SESSIONS && sessions[i]; i++)
 		;
 	if (i == CAPTURE_SESSIONS)
-		return error_set(err, EBUSY, NULL, NULL, "up to 8 captures at once", "there are too many captures");
+		return error_full(err, EBUSY, NULL, NULL, CAPTURE_SESSIONS, "captures at once");
 	snprintf(name, sizeof(name), "capture-%u", count++);
 	c->ring = rte_ring_create(name, CAPTURE_RING, SOCKET_ID_ANY, RING_F_SC_DEQ);
 	if (c->ring == NULL)

@@ -120,8 +120,7 @@ static struct neighbor *neighbor_create(uint16_t port, const struct ip_addr *add
 	if (ret < 0) {
 		free(n);
 		snprintf(text, sizeof(text), "%u", total);
-		error_set(err, -ret, "neighbor", text, "up to 65535 neighbours",
-			  ret == -ENOSPC ? "the table is full" : "no memory");
+		error_full(err, -ret, "neighbor", text, ADJ_MAX - 1, "neighbours");
 		return NULL;
 	}
 	n->port = port;

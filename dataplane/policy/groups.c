@@ -77,7 +77,8 @@ struct address_group *address_group_add(const char *name, const struct ip_prefix
 	}
 	g = id < ADDRESS_GROUPS_MAX ? calloc(1, sizeof(*g)) : NULL;
 	if (g == NULL) {
-		error_set(err, ENOSPC, "group", name, "up to 4095 address groups", "no room for another one");
+		error_full(err, id < ADDRESS_GROUPS_MAX ? ENOMEM : ENOSPC, "group", name, ADDRESS_GROUPS_MAX - 1,
+			   "address groups");
 		return NULL;
 	}
 	if (groups_copy(p, n, &g->prefixes, &g->n, err) < 0) {

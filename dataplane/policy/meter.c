@@ -125,7 +125,7 @@ struct meter *meter_add(const struct meter_config *cfg, struct error *err)
 	id = id_table_in_turn(meter_table, METER_MAX, &last);
 	m = id ? rte_zmalloc("meter", sizeof(*m), RTE_CACHE_LINE_SIZE) : NULL;
 	if (m == NULL) {
-		error_set(err, id ? ENOMEM : ENOSPC, "meter", NULL, "65535 meters", "no room for another meter");
+		error_full(err, id ? ENOMEM : ENOSPC, "meter", NULL, METER_MAX - 1, "meters");
 		return NULL;
 	}
 	m->id = id;

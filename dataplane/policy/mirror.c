@@ -132,8 +132,7 @@ struct mirror *mirror_add(const struct mirror_config *cfg, struct error *err)
 	id = id_table_in_turn(mirrors, MIRROR_MAX, &last);
 	m = id ? rte_zmalloc("mirror", sizeof(*m), RTE_CACHE_LINE_SIZE) : NULL;
 	if (m == NULL) {
-		error_set(err, id ? ENOMEM : ENOSPC, "mirror", NULL, NULL,
-			  "no room for another mirror; there can be %u", MIRROR_MAX - 1);
+		error_full(err, id ? ENOMEM : ENOSPC, "mirror", NULL, MIRROR_MAX - 1, "mirrors");
 		return NULL;
 	}
 	m->id = id;

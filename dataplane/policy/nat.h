@@ -51,7 +51,7 @@ void nat_flow_made(const struct nat_verdict *v);
 // --- Master. ---
 
 #define NAT_RULES_MAX (LIMIT_NAT_RULE_ID_MAX + 1u)
-#define NAT_POOL_MAX 65536u
+#define NAT_POOL_MAX 65536
 
 enum nat_kind { NAT_FLOATING, NAT_SOURCE, NAT_DESTINATION };
 

@@ -66,8 +66,9 @@ static int check_pool(struct nat_config *c, struct error *err)
 		return error_set(err, EINVAL, "rule.source.last", text, "source.first or a higher address",
 				 "comes before the first one");
 	if (n > NAT_POOL_MAX)
-		return error_set(err, ERANGE, "rule.source.last", text, "a pool of up to 65536 addresses",
-				 "makes the pool larger than 65536 addresses");
+		return error_set(err, ERANGE, "rule.source.last", text,
+				 "a pool of up to " RTE_STR(NAT_POOL_MAX) " addresses",
+				 "makes the pool larger than %d addresses", NAT_POOL_MAX);
 	if (c->first_port == 0)
 		c->first_port = LIMIT_SOURCE_NAT_FIRST_PORT_DEFAULT;
 	if (c->last_port == 0)

@@ -93,7 +93,7 @@ struct rule_list *rule_list_add(const char *name, bool allow, struct error *err)
 			rules_set_free(l->set);
 			rules_list_free(l);
 		}
-		error_set(err, ENOSPC, "rule_list", name, "up to 4095 lists", "no room for another list");
+		error_full(err, id < RULE_LISTS_MAX ? ENOMEM : ENOSPC, "rule_list", name, RULE_LISTS_MAX - 1, "lists");
 		return NULL;
 	}
 	return lists[id] = l;

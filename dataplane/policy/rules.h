@@ -20,7 +20,8 @@
 #define RULE_LISTS_MAX 4096      // ids 1..RULE_LISTS_MAX-1; 0 = none
 #define RULE_LIST_RULES 65536    // in one list
 #define RULE_LIST_ENTRIES 131072 // in one list and family; a rule has one per pair of source and destination prefix
-#define ADDRESS_GROUPS_MAX 4096  // ids 1..ADDRESS_GROUPS_MAX-1; 0 = none
+#define RULE_LIST_ENTRIES_VALID "up to " RTE_STR(RULE_LIST_ENTRIES) " entries in a list once groups are spelled out"
+#define ADDRESS_GROUPS_MAX 4096 // ids 1..ADDRESS_GROUPS_MAX-1; 0 = none
 #define RULE_TEXT 512
 
 enum rule_direction { RULES_EGRESS, RULES_INGRESS }; // sent by the guest, sent to the guest

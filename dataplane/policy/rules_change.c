@@ -147,10 +147,9 @@ static int rules_change_merge(const struct rule_list *l, const struct rule *r, c
 static int rules_change_check_size(const struct rule_list *l, const struct rules_change *c, struct error *err)
 {
 	if (c->n > RULE_LIST_RULES)
-		return error_set(err, ENOSPC, "rule.list", l->name, "up to 65536 rules in a list", "is full");
+		return error_full(err, ENOSPC, "rule.list", l->name, RULE_LIST_RULES, "rules in a list");
 	if (c->n - l->n > rule_slots_left())
-		return error_set(err, ENOSPC, "rule.list", l->name, "up to 262143 rules in all lists",
-				 "there are too many rules");
+		return error_full(err, ENOSPC, "rule.list", l->name, RULE_SLOTS - 1, "rules in all lists");
 	return 0;
 }
 
@@ -161,8 +160,7 @@ static int rules_change_check_entries(const struct order *o, size_t n, struct ru
 
 	if (rules_change_count(c, &bad))
 		return 0;
-	ret = rules_change_refuse_id(ENOSPC, c->rules[bad].id, 0,
-				     "up to 131072 entries in a list once groups are spelled out",
+	ret = rules_change_refuse_id(ENOSPC, c->rules[bad].id, 0, RULE_LIST_ENTRIES_VALID,
 				     "brings the list above its limit", err);
 	for (i = 0; i < n && err; i++)
 		if (o[i].id == c->rules[bad].id)

@@ -49,8 +49,7 @@ int rules_group_changed(uint16_t group, struct error *err)
 		if (group_touch(l, group, &c[l->id]) < 0)
 			ret = rules_no_memory(err);
 		else if (!rules_change_count(&c[l->id], &bad))
-			ret = error_set(err, ENOSPC, "group.prefixes", NULL,
-					"up to 131072 entries in a list once groups are spelled out",
+			ret = error_set(err, ENOSPC, "group.prefixes", NULL, RULE_LIST_ENTRIES_VALID,
 					"rule %u brings the list '%s' above its limit", l->rules[bad].id, l->name);
 		else if ((sets[l->id] = rules_set_make(l, c[l->id].rules, l->n, l->allow, l->set->base)) == NULL)
 			ret = rules_no_memory(err);

@@ -16,7 +16,7 @@
 #define AFP_HEADER 66
 #define AFP_HEADER_SEEN 32
 #define AFP_FRAME 2048 // the driver's default
-#define AFP_QUEUES 16u
+#define AFP_QUEUES 16
 
 static struct dpdk *owners[RTE_MAX_ETHPORTS];
 
@@ -74,7 +74,7 @@ static int af_packet_args(struct dpdk *d, char *args, size_t size, const struct 
 	unsigned room = port_pool_data_room() - RTE_PKTMBUF_HEADROOM;
 	unsigned need = cfg->mtu + RTE_ETHER_HDR_LEN + RTE_VLAN_HLEN + AFP_HEADER;
 	unsigned frame = need <= AFP_FRAME ? AFP_FRAME : RTE_ALIGN(need, 1024u), block,
-		 qpairs = RTE_MIN((unsigned)cfg->queues, AFP_QUEUES);
+		 qpairs = RTE_MIN((unsigned)cfg->queues, (unsigned)AFP_QUEUES);
 	char valid[64];
 
 	if (dpdk_number_arg(args, "framesz", &frame, err) < 0)
@@ -83,7 +83,8 @@ static int af_packet_args(struct dpdk *d, char *args, size_t size, const struct 
 	if (dpdk_number_arg(args, "blocksz", &block, err) < 0 || dpdk_number_arg(args, "qpairs", &qpairs, err) < 0)
 		return -EINVAL;
 	if (qpairs > AFP_QUEUES)
-		return error_set(err, EINVAL, "dpdk.devargs", args, "qpairs=1 to 16", "has too many queues");
+		return error_set(err, EINVAL, "dpdk.devargs", args, "qpairs=1 to " RTE_STR(AFP_QUEUES),
+				 "has too many queues");
 	snprintf(valid, sizeof(valid), "framesz from %u, up to %u", need, room + AFP_HEADER_SEEN);
 	if (frame < need)
 		return error_set(err, EINVAL, "dpdk.devargs", args, valid, "a frame of MTU %u does not fit framesz=%u",

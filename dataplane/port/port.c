@@ -219,8 +219,7 @@ static struct port *port_new(const struct port_config *cfg, struct error *err)
 
 	if (p == NULL || id == 0) {
 		rte_free(p);
-		error_set(err, id ? ENOMEM : ENOSPC, "port", NULL, NULL, "no room for another port; there can be %u",
-			  PORT_MAX - 1);
+		error_full(err, id ? ENOMEM : ENOSPC, "port", NULL, PORT_MAX - 1, "ports");
 		return NULL;
 	}
 	p->id = id;

@@ -5,10 +5,14 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/corelane/corelane/internal/api"
+	apiv1 "github.com/corelane/corelane/internal/api/v1"
 	"github.com/corelane/corelane/internal/cli/protoflag"
 )
 
@@ -38,6 +42,16 @@ func writeRoles(a *app, b *bufio.Writer) error {
 	return nil
 }
 
+func roleTexts() string {
+	var b strings.Builder
+	for values, i := apiv1.Role(0).Descriptor().Values(), 1; i < values.Len(); i++ {
+		role := apiv1.Role(values.Get(i).Number())
+		allows := proto.GetExtension(values.Get(i).Options(), apiv1.E_Allows)
+		fmt.Fprintf(&b, "  %-11s %s\n", protoflag.EnumText(role), allows)
+	}
+	return b.String()
+}
+
 func newRolesCmd(a *app) *cobra.Command {
 	cmd := verb("roles", "List the methods of the API and the role that a user needs for each", "  corelane roles",
 		func(context.Context, []string) error {
@@ -46,10 +60,7 @@ func newRolesCmd(a *app) *cobra.Command {
 	cmd.Long = `List the methods of the daemon's API, the role that a user needs for each, and the group whose members
 have it, unless the daemon was started with other groups (--read-group, --operate-group, --admin-group).
 
-  read        look at configuration, state, counters, events and flows
-  operate     also capture and trace packets, end flows, move load between workers
-  administer  also change the configuration, and see secrets
-
+` + roleTexts() + `
 A role includes those above it. Root, and the user that the daemon runs as, administer. After a change of groups,
 log in again. Restart the daemon after you create a group.`
 	return cmd

@@ -11,7 +11,7 @@ import (
 	"github.com/corelane/corelane/internal/limits"
 )
 
-// natPool is the largest number of addresses in the pool of a rule.
+// natPool is the largest number of addresses in the pool of a rule (dataplane/policy/nat.h).
 const natPool = 65536
 
 func natHasPorts(p apiv1.NatProtocol) bool {
@@ -75,14 +75,14 @@ func (l *loader) checkNatPool(path string, n *yaml.Node, s *apiv1.SourceNat) {
 	last, err := netip.ParseAddr(s.Last)
 	from, to := s.FirstPort, s.LastPort
 	if from == 0 {
-		from = 1024
+		from = uint32(natPort.Default[0])
 	}
 	switch {
 	case err == nil && first.BitLen() == last.BitLen() && last.Less(first):
 		l.fail(l.at(n), path+".last", "source.first or a higher address", "'%s' comes before the first one", s.Last)
 	case err == nil && first.BitLen() == last.BitLen() && !within(first, last, natPool):
-		l.fail(l.at(n), path+".last", "a pool of up to 65536 addresses",
-			"'%s' makes the pool larger than 65536 addresses", s.Last)
+		l.fail(l.at(n), path+".last", fmt.Sprintf("a pool of up to %d addresses", natPool),
+			"'%s' makes the pool larger than %d addresses", s.Last, natPool)
 	case to != 0 && to < from:
 		l.fail(l.at(n), path+".last_port", "a port from source.first_port on", "%d comes before the first one", to)
 	}
@@ -101,7 +101,10 @@ func within(first, last netip.Addr, n uint64) bool {
 	return size < n
 }
 
-var mostBackends = limits.Of((&apiv1.DestinationNat{}).ProtoReflect().Descriptor().Fields().ByName("backends")).Items
+var (
+	natPort      = limits.Of((&apiv1.SourceNat{}).ProtoReflect().Descriptor().Fields().ByName("first_port"))
+	mostBackends = limits.Of((&apiv1.DestinationNat{}).ProtoReflect().Descriptor().Fields().ByName("backends")).Items
+)
 
 func (l *loader) checkNatService(path string, n *yaml.Node, m *apiv1.NatRule) {
 	d := m.GetDestination()

@@ -10,6 +10,7 @@
 
 #include <event2/event.h>
 
+#include "base/field_limits.h"
 #include "port/memif/memif_conn.h"
 
 static void timer_set(struct memif_if *mif, unsigned ms)
@@ -153,8 +154,8 @@ int memif_if_start(struct memif_if *mif, struct error *err)
 	if (ret < 0)
 		return error_set(err, -ret, NULL, NULL, NULL, "cannot open /dev/null: %s", strerror(-ret));
 	if (memchr(mif->socket, '\0', sizeof(mif->socket)) == NULL || mif->socket[0] != '/')
-		return error_set(err, EINVAL, "port.memif.socket", mif->socket,
-				 "an absolute path of up to 107 characters", "is not a socket path");
+		return error_set(err, EINVAL, "port.memif.socket", mif->socket, NOTATION_PATH_VALID,
+				 "is not a socket path");
 	mif->conn = NULL;
 	mif->listener = NULL;
 	mif->timer = evtimer_new(mif->base, on_timer, mif);

@@ -11,6 +11,7 @@
 
 #include <event2/event.h>
 
+#include "base/field_limits.h"
 #include "port/memif/memif_conn.h"
 
 struct memif_listener {
@@ -186,7 +187,7 @@ int memif_listener_join(struct memif_if *mif, struct error *err)
 				 "another process serves this socket");
 	if (ret < 0)
 		return error_set(err, -ret, "port.memif.socket", mif->socket,
-				 "a path of up to 107 characters in a directory that exists", "cannot listen: %s",
+				 NOTATION_PATH_VALID " in a directory that exists", "cannot listen: %s",
 				 strerror(-ret));
 	if (memcmp(&l->access, &mif->access, sizeof(l->access)) != 0)
 		return error_set(err, EEXIST, "port.memif.socket", mif->socket,

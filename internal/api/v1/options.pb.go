@@ -140,9 +140,9 @@ type Role int32
 
 const (
 	Role_ROLE_NONE       Role = 0 // of clients only: each method needs a role
-	Role_ROLE_READ       Role = 1 // see configuration, state, counters, events, and who talks to whom (flows)
-	Role_ROLE_OPERATE    Role = 2 // see packets (captures, traces), end flows, move load between workers, reset measurements
-	Role_ROLE_ADMINISTER Role = 3 // change the configuration; see secrets
+	Role_ROLE_READ       Role = 1
+	Role_ROLE_OPERATE    Role = 2
+	Role_ROLE_ADMINISTER Role = 3
 )
 
 // Enum value maps for Role.
@@ -552,6 +552,14 @@ var file_options_proto_extTypes = []protoimpl.ExtensionInfo{
 		Tag:           "bytes,51001,opt,name=encapsulation",
 		Filename:      "options.proto",
 	},
+	{
+		ExtendedType:  (*descriptorpb.EnumValueOptions)(nil),
+		ExtensionType: (*string)(nil),
+		Field:         51002,
+		Name:          "corelane.v1.allows",
+		Tag:           "bytes,51002,opt,name=allows",
+		Filename:      "options.proto",
+	},
 }
 
 // Extension fields to descriptorpb.MethodOptions.
@@ -578,6 +586,8 @@ var (
 	E_Text = &file_options_proto_extTypes[3]
 	// optional corelane.v1.Encapsulation encapsulation = 51001;
 	E_Encapsulation = &file_options_proto_extTypes[4]
+	// optional string allows = 51002;
+	E_Allows = &file_options_proto_extTypes[5] // of a role, besides what those above it allow
 )
 
 var File_options_proto protoreflect.FileDescriptor
@@ -659,17 +669,18 @@ const file_options_proto_rawDesc = "" +
 	"\x13NOTATION_ICMP_RANGE\x10\x12\x1aL\xc2\xf3\x18H\n" +
 	"0a number from 0 to 255, or a range such as \"0-3\"*\x12^[0-9]+(-[0-9]+)?$0\x01\x12M\n" +
 	"\rNOTATION_MODE\x10\x13\x1a:\xc2\xf3\x186\n" +
-	"+permissions as octal digits, such as \"0660\"\x1a\x030-7 \x040\x01*K\n" +
+	"+permissions as octal digits, such as \"0660\"\x1a\x030-7 \x040\x01*\xa3\x02\n" +
 	"\x04Role\x12\r\n" +
-	"\tROLE_NONE\x10\x00\x12\r\n" +
-	"\tROLE_READ\x10\x01\x12\x10\n" +
-	"\fROLE_OPERATE\x10\x02\x12\x13\n" +
-	"\x0fROLE_ADMINISTER\x10\x03:G\n" +
+	"\tROLE_NONE\x10\x00\x12\\\n" +
+	"\tROLE_READ\x10\x01\x1aM\xd2\xf3\x18Isee configuration, state, counters, events, and who talks to whom (flows)\x12n\n" +
+	"\fROLE_OPERATE\x10\x02\x1a\\\xd2\xf3\x18Xsee packets (captures, traces), end flows, move load between workers, reset measurements\x12>\n" +
+	"\x0fROLE_ADMINISTER\x10\x03\x1a)\xd2\xf3\x18%change the configuration, see secrets:G\n" +
 	"\x04role\x12\x1e.google.protobuf.MethodOptions\x18\xb8\x8e\x03 \x01(\x0e2\x11.corelane.v1.RoleR\x04role:L\n" +
 	"\x06limits\x12\x1d.google.protobuf.FieldOptions\x18\xb8\x8e\x03 \x01(\v2\x13.corelane.v1.LimitsR\x06limits:L\n" +
 	"\x06choice\x12\x1d.google.protobuf.OneofOptions\x18\xb8\x8e\x03 \x01(\v2\x13.corelane.v1.LimitsR\x06choice:J\n" +
 	"\x04text\x12!.google.protobuf.EnumValueOptions\x18\xb8\x8e\x03 \x01(\v2\x11.corelane.v1.TextR\x04text:e\n" +
-	"\rencapsulation\x12!.google.protobuf.EnumValueOptions\x18\xb9\x8e\x03 \x01(\v2\x1a.corelane.v1.EncapsulationR\rencapsulationB4Z2github.com/corelane/corelane/internal/api/v1;apiv1b\x06proto3"
+	"\rencapsulation\x12!.google.protobuf.EnumValueOptions\x18\xb9\x8e\x03 \x01(\v2\x1a.corelane.v1.EncapsulationR\rencapsulation:;\n" +
+	"\x06allows\x12!.google.protobuf.EnumValueOptions\x18\xba\x8e\x03 \x01(\tR\x06allowsB4Z2github.com/corelane/corelane/internal/api/v1;apiv1b\x06proto3"
 
 var (
 	file_options_proto_rawDescOnce sync.Once
@@ -703,15 +714,16 @@ var file_options_proto_depIdxs = []int32{
 	7,  // 3: corelane.v1.choice:extendee -> google.protobuf.OneofOptions
 	8,  // 4: corelane.v1.text:extendee -> google.protobuf.EnumValueOptions
 	8,  // 5: corelane.v1.encapsulation:extendee -> google.protobuf.EnumValueOptions
-	1,  // 6: corelane.v1.role:type_name -> corelane.v1.Role
-	2,  // 7: corelane.v1.limits:type_name -> corelane.v1.Limits
-	2,  // 8: corelane.v1.choice:type_name -> corelane.v1.Limits
-	3,  // 9: corelane.v1.text:type_name -> corelane.v1.Text
-	4,  // 10: corelane.v1.encapsulation:type_name -> corelane.v1.Encapsulation
-	11, // [11:11] is the sub-list for method output_type
-	11, // [11:11] is the sub-list for method input_type
-	6,  // [6:11] is the sub-list for extension type_name
-	1,  // [1:6] is the sub-list for extension extendee
+	8,  // 6: corelane.v1.allows:extendee -> google.protobuf.EnumValueOptions
+	1,  // 7: corelane.v1.role:type_name -> corelane.v1.Role
+	2,  // 8: corelane.v1.limits:type_name -> corelane.v1.Limits
+	2,  // 9: corelane.v1.choice:type_name -> corelane.v1.Limits
+	3,  // 10: corelane.v1.text:type_name -> corelane.v1.Text
+	4,  // 11: corelane.v1.encapsulation:type_name -> corelane.v1.Encapsulation
+	12, // [12:12] is the sub-list for method output_type
+	12, // [12:12] is the sub-list for method input_type
+	7,  // [7:12] is the sub-list for extension type_name
+	1,  // [1:7] is the sub-list for extension extendee
 	0,  // [0:1] is the sub-list for field type_name
 }
 
@@ -727,7 +739,7 @@ func file_options_proto_init() {
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_options_proto_rawDesc), len(file_options_proto_rawDesc)),
 			NumEnums:      2,
 			NumMessages:   3,
-			NumExtensions: 5,
+			NumExtensions: 6,
 			NumServices:   0,
 		},
 		GoTypes:           file_options_proto_goTypes,
