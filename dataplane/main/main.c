@@ -151,10 +151,10 @@ static int lock_run_dir(const char *dir, struct error *err)
 static int start_tables(const struct options *o, struct error *err)
 {
 	counters = counters_create(SOCKET_ID_ANY); // for packets that the master drops
-	if (counters == NULL || fib_init(o->fib_bytes) < 0 || punt_init() < 0)
+	if (counters == NULL || fib_init((uint64_t)o->fib_mb << 20) < 0 || punt_init() < 0)
 		return error_set(err, ENOMEM, "--memory", NULL, "more memory", "is too small for the tables");
-	if (port_pool_init(o->mbufs, o->mbuf_size, err) < 0 || vrf_init(err) < 0 || overlay_init(err) < 0 ||
-	    bridge_init(err) < 0)
+	port_pool_init(o->mbufs, o->mbuf_size);
+	if (vrf_init(err) < 0 || overlay_init(err) < 0 || bridge_init(err) < 0)
 		return -1;
 	if (neighbor_init() < 0 || nexthop_init() < 0)
 		return error_set(err, ENOMEM, "--memory", NULL, "more memory", "is too small for the tables");

@@ -7,6 +7,7 @@
 
 #include "api/role.h"
 #include "base/error.h"
+#include "dpdk/eal_init.h"
 #include "privilege/filter.h"
 #include "threads/machine.h"
 #include "threads/placement.h"
@@ -23,10 +24,10 @@ struct options {
 	uint32_t tx_ring_size;  // accepted for Contrail vRouter, and ignored: workers transmit directly. 0 = not given
 	bool run_to_completion; // no port may spread its packets
 	bool no_huge;
-	unsigned memory_mb; // 0: 512
-	unsigned mbufs;     // 0: the pool decides
-	unsigned mbuf_size; // data room without headroom, 0: 2048
-	uint64_t fib_bytes;
+	uint32_t memory_mb;
+	uint32_t mbufs;     // 0: the pool decides
+	uint32_t mbuf_size; // data room without headroom; 0: the pool decides
+	uint32_t fib_mb;
 	uint32_t flows;
 	char router_mac[18]; // empty: derived from the host and the run directory
 	char log_level[16];
@@ -37,7 +38,7 @@ struct options {
 	bool core_dumps;
 	bool check;
 	bool allow_debug;
-	const char *eal[32]; // further arguments for DPDK, after "--"
+	const char *eal[EAL_MORE]; // further arguments for DPDK, after "--"
 	unsigned n_eal;
 };
 

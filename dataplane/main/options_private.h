@@ -6,16 +6,27 @@
 
 void options_usage(void);
 
-// Parsers of option values: each returns 0, or -EINVAL with err. name is the option as it was typed.
-int option_number(const char *name, const char *text, unsigned long min, unsigned long max, unsigned long *out,
-		  struct error *err);
-int option_path(const char *name, char *dst, size_t size, const char *src, struct error *err);
-int option_ring_size(const char *name, const char *text, uint32_t *out, struct error *err);
-int option_cpus(const char *name, const char *text, struct cpu_list *out, const struct machine *m, struct error *err);
-int option_workers(const char *name, const char *text, struct options *o, struct error *err);
-int option_idle(const char *name, const char *text, struct options *o, struct error *err);
-int option_yield(const char *name, const char *text, struct options *o, struct error *err);
-int option_allow_debug(const char *name, struct error *err); // refused by a program that cannot inject faults
-int option_group(const char *name, const char *text, const char **out, struct error *err);
-int option_system_calls(const char *name, const char *text, struct options *o, struct error *err);
-int option_level(const char *name, const char *text, struct options *o, struct error *err);
+#define MEMORY_DEFAULT 512
+#define FIB_DEFAULT 4096
+extern const struct number_limits memory_sizes, mbuf_counts, mbuf_sizes, fib_sizes, flow_counts;
+
+struct option_row;
+
+struct option_given {
+	const char *name; // as it was typed
+	const char *text;
+	const struct option_row *row;
+};
+
+// Reads the value of an option. Returns 0, or -EINVAL with err.
+typedef int option_parse(const struct option_given *g, struct options *o, struct error *err);
+
+struct option_row {
+	const char *name;
+	option_parse *parse; // NULL: sets a bool, and takes no value
+	size_t at, size;     // of the member of struct options
+	const struct number_limits *limits;
+};
+
+option_parse option_path, option_number, option_cpus, option_workers, option_idle, option_yield, option_mac;
+option_parse option_group, option_system_calls, option_kinds, option_level;

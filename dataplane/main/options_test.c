@@ -43,7 +43,7 @@ static void defaults(void **state)
 	assert_int_equal(o.rx_ring_size, 1024);
 	assert_int_equal(o.tx_ring_size, 0);
 	assert_int_equal(o.memory_mb, 512);
-	assert_true(o.fib_bytes == 4ull << 30);
+	assert_true(o.fib_mb == 4096);
 	assert_string_equal(o.log_level, "info");
 	assert_string_equal(o.groups[ROLE_READ], "corelane-read");
 	assert_string_equal(o.groups[ROLE_OPERATE], "corelane-operate");
@@ -72,7 +72,7 @@ static void all_given(void **state)
 	assert_int_equal(o.memory_mb, 1024);
 	assert_int_equal(o.mbufs, 4096);
 	assert_int_equal(o.mbuf_size, 9216);
-	assert_true(o.fib_bytes == 64 << 20);
+	assert_true(o.fib_mb == 64);
 	assert_string_equal(o.router_mac, "02:00:00:00:00:01");
 	assert_string_equal(o.log_level, "debug");
 	assert_string_equal(o.groups[ROLE_READ], "daemon");

@@ -4,10 +4,19 @@
 #include "base/fault_injection.h"
 #include "flow/flow.h"
 #include "main/options_private.h"
+#include "port/port_kinds.h"
 #include "worker/handoff.h"
+
+static const char *numbers(const struct number_limits *l, char text[32])
+{
+	snprintf(text, 32, "%u to %u", (unsigned)l->min, (unsigned)l->max);
+	return text;
+}
 
 void options_usage(void)
 {
+	char memory[32], mbufs[32], room[32], fib[32];
+
 	printf("corelaned: the data plane of Corelane, a virtual router for compute nodes\n\n"
 	       "usage: corelaned [OPTION...] [-- DPDK-ARGUMENT...]\n\n"
 	       "  --run-dir DIR        sockets and lock of this instance (default /run/corelane)\n"
@@ -26,10 +35,10 @@ void options_usage(void)
 	       "  --run-to-completion  the worker that polled a packet always finishes it: no port may be hybrid or\n"
 	       "                       auto\n"
 	       "  --no-huge            do not use hugepages\n"
-	       "  --memory MB          memory for packets and tables, 64 to 1048576 (default 512)\n"
-	       "  --mbufs N            packet buffers, 1024 to 16777216 (default: depends on the memory)\n"
-	       "  --mbuf-size BYTES    room for a packet in one buffer, 2048 to 16384 (default 2048)\n"
-	       "  --fib-memory MB      upper bound of the forwarding tables, 16 to 65536 (default 4096; allocated as\n"
+	       "  --memory MB          memory for packets and tables, %s (default %d)\n"
+	       "  --mbufs N            packet buffers, %s (default: depends on the memory)\n"
+	       "  --mbuf-size BYTES    room for a packet in one buffer, %s (default %d)\n"
+	       "  --fib-memory MB      upper bound of the forwarding tables, %s (default %d; allocated as\n"
 	       "                       routes are added)\n"
 	       "  --flows N            flows that can be kept at once, %s (default %d; allocated\n"
 	       "                       when the first port keeps flows, 214 bytes each)\n"
@@ -63,7 +72,8 @@ void options_usage(void)
 	       "--vr_dpdk_tx_ring_sz N (checked; there are no such rings here), --yield_option 0|1\n"
 	       "(--idle spin|yield), --vr_no_load_balance (--run-to-completion).\n\n"
 	       "Everything else is configured with `corelane`. Arguments after -- go to DPDK's EAL unchanged.\n",
-	       LIMIT_WORKER_RING_SIZE_VALID, HANDOFF_SIZE, LIMIT_FLOW_RESIZE_REQUEST_CAPACITY_VALID,
-	       FLOW_CAPACITY_DEFAULT,
+	       LIMIT_WORKER_RING_SIZE_VALID, HANDOFF_SIZE, numbers(&memory_sizes, memory), MEMORY_DEFAULT,
+	       numbers(&mbuf_counts, mbufs), numbers(&mbuf_sizes, room), PORT_POOL_ROOM, numbers(&fib_sizes, fib),
+	       FIB_DEFAULT, LIMIT_FLOW_RESIZE_REQUEST_CAPACITY_VALID, FLOW_CAPACITY_DEFAULT,
 	       fault_injection ? "  --allow-debug        let `corelane debug` disturb the workers\n" : "");
 }

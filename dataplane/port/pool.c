@@ -17,17 +17,12 @@
 static struct rte_mempool *pools[RTE_MAX_NUMA_NODES];
 static unsigned pool_size, pool_room;
 
-int port_pool_init(unsigned n_mbufs, unsigned data_room, struct error *err)
-{
-	int ret = n_mbufs ? check_number("--mbufs", n_mbufs, 1024, 16 * 1024 * 1024, err) : 0;
+static_assert(PORT_POOL_ROOM_MAX + RTE_PKTMBUF_HEADROOM <= UINT16_MAX, "a mempool has rooms of up to this size");
 
-	if (ret == 0 && data_room)
-		ret = check_number("--mbuf-size", data_room, PORT_POOL_ROOM, UINT16_MAX - RTE_PKTMBUF_HEADROOM, err);
-	if (ret < 0)
-		return ret;
+void port_pool_init(unsigned n_mbufs, unsigned data_room)
+{
 	pool_size = n_mbufs;
 	pool_room = data_room;
-	return 0;
 }
 
 unsigned port_pool_data_room(void)

@@ -7,10 +7,13 @@
 // The packet pools: one per NUMA node, made on first use.
 #define PORT_POOL_HUGE (64 * 1024)    // buffers per pool with hugepages
 #define PORT_POOL_NO_HUGE (16 * 1024) // and without
-#define PORT_POOL_ROOM 2048           // bytes of one buffer, without headroom
+#define PORT_POOL_MIN 1024            // of --mbufs
+#define PORT_POOL_MAX (1 << 24)
+#define PORT_POOL_ROOM 2048 // bytes of one buffer, without headroom: the least and the default
+#define PORT_POOL_ROOM_MAX 16384
 
 // Sets the sizes of the pools, 0 = default. Master thread, before the first port.
-int port_pool_init(unsigned n_mbufs, unsigned data_room, struct error *err);
+void port_pool_init(unsigned n_mbufs, unsigned data_room);
 void port_pool_fini(void);                               // after the last port is closed
 unsigned port_pool_data_room(void);                      // with headroom
 void port_pool_usage(unsigned *total, unsigned *in_use); // over all pools

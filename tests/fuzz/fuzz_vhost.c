@@ -41,7 +41,7 @@ static void set_up(void)
 		.name = "fuzz", .kind = "vhost", .role = PORT_TENANT, .queues = 1, .mtu = 1500};
 	struct error err = {};
 
-	if (rte_eal_init(RTE_DIM(argv), argv) < 0 || rcu_init() < 0 || port_pool_init(4096, 0, &err) < 0)
+	if (rte_eal_init(RTE_DIM(argv), argv) < 0 || rcu_init() < 0)
 		abort();
 	loop_set_base(event_base_new());
 	snprintf(path, sizeof(path), "/tmp/fuzz_vhost.%d", getpid());
