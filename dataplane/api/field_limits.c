@@ -78,7 +78,7 @@ static const struct message_limits trace_request_limits = {
 	.type = &corelane__v1__trace_request__descriptor, .fields = trace_request_fields, .n_fields = 1};
 
 static const struct field_limits debug_delay_request_fields[] = {
-	{.field = 1, .max = 1000000ull},
+	{.field = 1, .max = 60000000ull},
 };
 static const struct message_limits debug_delay_request_limits = {
 	.type = &corelane__v1__debug_delay_request__descriptor, .fields = debug_delay_request_fields, .n_fields = 1};

@@ -16,6 +16,7 @@ const struct method_role method_roles[] = {
 	{"corelane.v1.Capture", "Trace", ROLE_OPERATE},
 	{"corelane.v1.Debug", "Delay", ROLE_ADMINISTER},
 	{"corelane.v1.Debug", "Disturb", ROLE_ADMINISTER},
+	{"corelane.v1.Debug", "ForbiddenCall", ROLE_ADMINISTER},
 	{"corelane.v1.Events", "Kinds", ROLE_READ},
 	{"corelane.v1.Events", "List", ROLE_READ},
 	{"corelane.v1.Flows", "Count", ROLE_READ},

@@ -8,19 +8,34 @@
 #include "debug.pb-c.h"
 #include "debug/delay.h"
 #include "debug/disturb.h"
+#include "debug/forbidden_call.h"
 #include "worker/worker.h"
+
+static struct worker *debug_worker(uint32_t id, struct error *err)
+{
+	struct worker *w = worker_get(id);
+	char text[16];
+
+	snprintf(text, sizeof(text), "%u", id);
+	if (w == NULL)
+		error_set(err, ENOENT, "worker", text, "the id of a worker that exists", "there is no such worker");
+	return w;
+}
 
 static int debug_delay(struct api_call *call, const void *req, void *resp, struct error *err)
 {
 	const Corelane__V1__DebugDelayRequest *in = req;
-	struct worker *w = worker_get(in->worker);
-	char text[16];
+	struct worker *w = debug_worker(in->worker, err);
 
-	snprintf(text, sizeof(text), "%u", in->worker);
-	if (w == NULL)
-		return error_set(err, ENOENT, "worker", text, "the id of a worker that exists",
-				 "there is no such worker");
-	return delay_set(w, in->us, err);
+	return w ? delay_set(w, in->us, err) : -ENOENT;
+}
+
+static int debug_forbidden_call(struct api_call *call, const void *req, void *resp, struct error *err)
+{
+	const Corelane__V1__DebugForbiddenCallRequest *in = req;
+	struct worker *w = debug_worker(in->worker, err);
+
+	return w ? forbidden_call(w, err) : -ENOENT;
 }
 
 static int debug_disturb(struct api_call *call, const void *req, void *resp, struct error *err)
@@ -33,6 +48,8 @@ static int debug_disturb(struct api_call *call, const void *req, void *resp, str
 static const struct api_method methods[] = {
 	{"corelane.v1.Debug", "Delay", &corelane__v1__debug_delay_request__descriptor, &corelane__v1__empty__descriptor,
 	 .unary = debug_delay},
+	{"corelane.v1.Debug", "ForbiddenCall", &corelane__v1__debug_forbidden_call_request__descriptor,
+	 &corelane__v1__empty__descriptor, .unary = debug_forbidden_call},
 	{"corelane.v1.Debug", "Disturb", &corelane__v1__debug_disturb_request__descriptor,
 	 &corelane__v1__empty__descriptor, .unary = debug_disturb},
 };

@@ -14,9 +14,9 @@
 
 static void delay_loop(struct worker *w)
 {
-	uint64_t start = rte_rdtsc(), cycles = __atomic_load_n(&w->delay, __ATOMIC_RELAXED);
+	uint64_t start = rte_rdtsc();
 
-	while (rte_rdtsc() - start < cycles)
+	while (rte_rdtsc() - start < __atomic_load_n(&w->delay, __ATOMIC_RELAXED)) // ends when delay_set() ends it
 		rte_pause();
 	recorder_spent(w->recorder, STAGE_DELAY, rte_rdtsc() - start);
 }

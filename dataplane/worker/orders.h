@@ -14,6 +14,6 @@ enum order {
 
 void worker_handle_orders(struct worker *w); // on the worker
 
-// Master.
-void worker_set_fault(struct worker *w, void (*fault)(struct worker *w)); // debug/ calls it in each loop; NULL: stop
-void worker_measure(struct worker *w);                                    // updates the depths of its queues
+// Master. debug/ has a worker call fault in each loop; NULL, which the worker may pass too: no longer.
+void worker_set_fault(struct worker *w, void (*fault)(struct worker *w));
+void worker_measure(struct worker *w); // updates the depths of its queues

@@ -15,8 +15,8 @@ import (
 )
 
 func newDebugCmd(a *app) *cobra.Command {
-	cmd := noun("debug", "Inject faults into a daemon of a test or lab", newDebugDelay(a), newDebugShootdowns(a),
-		newDebugFaults(a))
+	cmd := noun("debug", "Inject faults into a daemon of a test or lab", newDebugDelay(a), newDebugForbiddenCall(a),
+		newDebugShootdowns(a), newDebugFaults(a))
 	cmd.Long = `Inject faults into the daemon, to see how it behaves when it is overloaded. Only the corelaned of a
 build tree (bin/corelaned) can do that, and only when it was started with --allow-debug; the installed one is built
 without.`
@@ -49,6 +49,21 @@ func newDebugDelay(a *app) *cobra.Command {
 	for _, f := range flags {
 		required(cmd, f.flag)
 	}
+	return cmd
+}
+
+func newDebugForbiddenCall(a *app) *cobra.Command {
+	req := &apiv1.DebugForbiddenCallRequest{}
+	worker := fieldFlag{flag: "worker", help: "worker that makes the call", names: workerNames}
+	cmd := verb("forbidden-call", "Let a worker make a system call that its filter does not allow",
+		"  corelane debug forbidden-call --worker 0",
+		func(ctx context.Context, _ []string) error {
+			return debugCall(ctx, a, apiv1.DebugService.ForbiddenCall, req)
+		})
+	cmd.Long = `Let a worker make a system call that its filter does not allow. The daemon then writes a line that names
+the thread and the call, and ends by the signal SIGSYS. Without a filter (corelaned --system-calls) nothing happens.`
+	a.bind(cmd, req, []fieldFlag{worker})
+	required(cmd, worker.flag)
 	return cmd
 }
 

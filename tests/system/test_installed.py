@@ -41,7 +41,7 @@ def test_option_is_not_offered(installed):
 
 
 @pytest.mark.parametrize("command", [
-    ("delay", "--worker", 0, "--us", 0), ("shootdowns", "--per-second", 0), ("faults", "--per-second", 0)])
+    ("delay", "--worker", 0, "--us", 0), ("forbidden-call", "--worker", 0), ("shootdowns", "--per-second", 0), ("faults", "--per-second", 0)])
 def test_no_debug_service(installed, monkeypatch, command):
     monkeypatch.setenv("CORELANED", str(installed / "bin" / "corelaned"))
     daemon = Daemon()

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import pwd
+import re
 import signal
 import subprocess
 import sys
@@ -198,6 +199,29 @@ def test_daemon_outlives_its_helper():
         with pytest.raises(Refused, match="the helper process, which makes taps, has ended"):
             d.cli("port", "add", "t", "tenant", "tap", "--bridge", "near")
         d.check_alive()
+    finally:
+        assert d.stop() == 0
+
+
+def test_forbidden_system_call():
+    d = start("--allow-debug")
+    try:
+        with contextlib.suppress(Refused, RuntimeError):  # the daemon may end before it has answered
+            d.cli("debug", "forbidden-call", "--worker", 0)
+        assert d.process.wait(timeout=20) == -signal.SIGSYS
+        assert re.fullmatch(r"corelaned: thread pmd-fwd-0 made system call \d+ \(execve\), which its filter does not allow: the process ends",
+                            d.log().splitlines()[-1])
+    finally:
+        d.stop()
+
+
+def test_forbidden_system_call_of_the_unfiltered():
+    d = start("--allow-debug", "--system-calls", "any")
+    try:
+        d.cli("debug", "forbidden-call", "--worker", 1)
+        loops = d.cli("worker", "show", 1)[0]["state"]["loops"]
+        while d.cli("worker", "show", 1)[0]["state"]["loops"] == loops:  # it fails in one loop, and the next ones are as before
+            time.sleep(0.02)
     finally:
         assert d.stop() == 0
 

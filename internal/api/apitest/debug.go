@@ -14,6 +14,11 @@ func (s debug) Delay(_ context.Context, r *apiv1.DebugDelayRequest) (*apiv1.Empt
 	return &apiv1.Empty{}, err
 }
 
+func (s debug) ForbiddenCall(_ context.Context, r *apiv1.DebugForbiddenCallRequest) (*apiv1.Empty, error) {
+	_, err := set(s.Server, &s.Workers, "Debug.ForbiddenCall", "worker", r, r.Worker, &apiv1.Worker{}, nil)
+	return &apiv1.Empty{}, err
+}
+
 func (s debug) Disturb(_ context.Context, r *apiv1.DebugDisturbRequest) (*apiv1.Empty, error) {
 	s.Lock()
 	defer s.Unlock()

@@ -73,7 +73,7 @@ func (Disturbance) EnumDescriptor() ([]byte, []int) {
 	return file_debug_proto_rawDescGZIP(), []int{0}
 }
 
-// Makes each loop of the worker `us` microseconds longer; 0 ends the delay.
+// Makes each loop of the worker `us` microseconds longer; 0 ends the delay at once.
 type DebugDelayRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Worker        uint32                 `protobuf:"varint,1,opt,name=worker,proto3" json:"worker,omitempty"`
@@ -126,6 +126,51 @@ func (x *DebugDelayRequest) GetUs() uint32 {
 	return 0
 }
 
+// The worker makes a system call once that the filter of a worker does not allow.
+type DebugForbiddenCallRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Worker        uint32                 `protobuf:"varint,1,opt,name=worker,proto3" json:"worker,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DebugForbiddenCallRequest) Reset() {
+	*x = DebugForbiddenCallRequest{}
+	mi := &file_debug_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DebugForbiddenCallRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DebugForbiddenCallRequest) ProtoMessage() {}
+
+func (x *DebugForbiddenCallRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_debug_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DebugForbiddenCallRequest.ProtoReflect.Descriptor instead.
+func (*DebugForbiddenCallRequest) Descriptor() ([]byte, []int) {
+	return file_debug_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *DebugForbiddenCallRequest) GetWorker() uint32 {
+	if x != nil {
+		return x.Worker
+	}
+	return 0
+}
+
 type DebugDisturbRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	What          Disturbance            `protobuf:"varint,1,opt,name=what,proto3,enum=corelane.v1.Disturbance" json:"what,omitempty"`
@@ -136,7 +181,7 @@ type DebugDisturbRequest struct {
 
 func (x *DebugDisturbRequest) Reset() {
 	*x = DebugDisturbRequest{}
-	mi := &file_debug_proto_msgTypes[1]
+	mi := &file_debug_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -148,7 +193,7 @@ func (x *DebugDisturbRequest) String() string {
 func (*DebugDisturbRequest) ProtoMessage() {}
 
 func (x *DebugDisturbRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_debug_proto_msgTypes[1]
+	mi := &file_debug_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -161,7 +206,7 @@ func (x *DebugDisturbRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DebugDisturbRequest.ProtoReflect.Descriptor instead.
 func (*DebugDisturbRequest) Descriptor() ([]byte, []int) {
-	return file_debug_proto_rawDescGZIP(), []int{1}
+	return file_debug_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *DebugDisturbRequest) GetWhat() Disturbance {
@@ -182,19 +227,22 @@ var File_debug_proto protoreflect.FileDescriptor
 
 const file_debug_proto_rawDesc = "" +
 	"\n" +
-	"\vdebug.proto\x12\vcorelane.v1\x1a\fcommon.proto\x1a\roptions.proto\"E\n" +
+	"\vdebug.proto\x12\vcorelane.v1\x1a\fcommon.proto\x1a\roptions.proto\"F\n" +
 	"\x11DebugDelayRequest\x12\x16\n" +
-	"\x06worker\x18\x01 \x01(\rR\x06worker\x12\x18\n" +
-	"\x02us\x18\x02 \x01(\rB\b\xc2\xf3\x18\x04\x10\xc0\x84=R\x02us\"l\n" +
+	"\x06worker\x18\x01 \x01(\rR\x06worker\x12\x19\n" +
+	"\x02us\x18\x02 \x01(\rB\t\xc2\xf3\x18\x05\x10\x80\x8e\xce\x1cR\x02us\"3\n" +
+	"\x19DebugForbiddenCallRequest\x12\x16\n" +
+	"\x06worker\x18\x01 \x01(\rR\x06worker\"l\n" +
 	"\x13DebugDisturbRequest\x12,\n" +
 	"\x04what\x18\x01 \x01(\x0e2\x18.corelane.v1.DisturbanceR\x04what\x12'\n" +
 	"\n" +
 	"per_second\x18\x02 \x01(\rB\b\xc2\xf3\x18\x04\x10\xc0\x84=R\tperSecond*A\n" +
 	"\vDisturbance\x12\x1a\n" +
 	"\x16DISTURBANCE_SHOOTDOWNS\x10\x00\x12\x16\n" +
-	"\x12DISTURBANCE_FAULTS\x10\x012\x91\x01\n" +
+	"\x12DISTURBANCE_FAULTS\x10\x012\xe4\x01\n" +
 	"\x05Debug\x12A\n" +
-	"\x05Delay\x12\x1e.corelane.v1.DebugDelayRequest\x1a\x12.corelane.v1.Empty\"\x04\xc0\xf3\x18\x03\x12E\n" +
+	"\x05Delay\x12\x1e.corelane.v1.DebugDelayRequest\x1a\x12.corelane.v1.Empty\"\x04\xc0\xf3\x18\x03\x12Q\n" +
+	"\rForbiddenCall\x12&.corelane.v1.DebugForbiddenCallRequest\x1a\x12.corelane.v1.Empty\"\x04\xc0\xf3\x18\x03\x12E\n" +
 	"\aDisturb\x12 .corelane.v1.DebugDisturbRequest\x1a\x12.corelane.v1.Empty\"\x04\xc0\xf3\x18\x03B4Z2github.com/corelane/corelane/internal/api/v1;apiv1b\x06proto3"
 
 var (
@@ -210,21 +258,24 @@ func file_debug_proto_rawDescGZIP() []byte {
 }
 
 var file_debug_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_debug_proto_msgTypes = make([]protoimpl.MessageInfo, 2)
+var file_debug_proto_msgTypes = make([]protoimpl.MessageInfo, 3)
 var file_debug_proto_goTypes = []any{
-	(Disturbance)(0),            // 0: corelane.v1.Disturbance
-	(*DebugDelayRequest)(nil),   // 1: corelane.v1.DebugDelayRequest
-	(*DebugDisturbRequest)(nil), // 2: corelane.v1.DebugDisturbRequest
-	(*Empty)(nil),               // 3: corelane.v1.Empty
+	(Disturbance)(0),                  // 0: corelane.v1.Disturbance
+	(*DebugDelayRequest)(nil),         // 1: corelane.v1.DebugDelayRequest
+	(*DebugForbiddenCallRequest)(nil), // 2: corelane.v1.DebugForbiddenCallRequest
+	(*DebugDisturbRequest)(nil),       // 3: corelane.v1.DebugDisturbRequest
+	(*Empty)(nil),                     // 4: corelane.v1.Empty
 }
 var file_debug_proto_depIdxs = []int32{
 	0, // 0: corelane.v1.DebugDisturbRequest.what:type_name -> corelane.v1.Disturbance
 	1, // 1: corelane.v1.Debug.Delay:input_type -> corelane.v1.DebugDelayRequest
-	2, // 2: corelane.v1.Debug.Disturb:input_type -> corelane.v1.DebugDisturbRequest
-	3, // 3: corelane.v1.Debug.Delay:output_type -> corelane.v1.Empty
-	3, // 4: corelane.v1.Debug.Disturb:output_type -> corelane.v1.Empty
-	3, // [3:5] is the sub-list for method output_type
-	1, // [1:3] is the sub-list for method input_type
+	2, // 2: corelane.v1.Debug.ForbiddenCall:input_type -> corelane.v1.DebugForbiddenCallRequest
+	3, // 3: corelane.v1.Debug.Disturb:input_type -> corelane.v1.DebugDisturbRequest
+	4, // 4: corelane.v1.Debug.Delay:output_type -> corelane.v1.Empty
+	4, // 5: corelane.v1.Debug.ForbiddenCall:output_type -> corelane.v1.Empty
+	4, // 6: corelane.v1.Debug.Disturb:output_type -> corelane.v1.Empty
+	4, // [4:7] is the sub-list for method output_type
+	1, // [1:4] is the sub-list for method input_type
 	1, // [1:1] is the sub-list for extension type_name
 	1, // [1:1] is the sub-list for extension extendee
 	0, // [0:1] is the sub-list for field type_name
@@ -243,7 +294,7 @@ func file_debug_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_debug_proto_rawDesc), len(file_debug_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   2,
+			NumMessages:   3,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -9,6 +9,7 @@ import (
 
 type DebugService interface {
 	Delay(context.Context, *DebugDelayRequest) (*Empty, error)
+	ForbiddenCall(context.Context, *DebugForbiddenCallRequest) (*Empty, error)
 	Disturb(context.Context, *DebugDisturbRequest) (*Empty, error)
 }
 
@@ -21,6 +22,13 @@ func RegisterDebugService(srv *ttrpc.Server, svc DebugService) {
 					return nil, err
 				}
 				return svc.Delay(ctx, &req)
+			},
+			"ForbiddenCall": func(ctx context.Context, unmarshal func(interface{}) error) (interface{}, error) {
+				var req DebugForbiddenCallRequest
+				if err := unmarshal(&req); err != nil {
+					return nil, err
+				}
+				return svc.ForbiddenCall(ctx, &req)
 			},
 			"Disturb": func(ctx context.Context, unmarshal func(interface{}) error) (interface{}, error) {
 				var req DebugDisturbRequest
@@ -46,6 +54,14 @@ func NewDebugClient(client *ttrpc.Client) DebugService {
 func (c *debugClient) Delay(ctx context.Context, req *DebugDelayRequest) (*Empty, error) {
 	var resp Empty
 	if err := c.client.Call(ctx, "corelane.v1.Debug", "Delay", req, &resp); err != nil {
+		return nil, err
+	}
+	return &resp, nil
+}
+
+func (c *debugClient) ForbiddenCall(ctx context.Context, req *DebugForbiddenCallRequest) (*Empty, error) {
+	var resp Empty
+	if err := c.client.Call(ctx, "corelane.v1.Debug", "ForbiddenCall", req, &resp); err != nil {
 		return nil, err
 	}
 	return &resp, nil
