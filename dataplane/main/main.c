@@ -35,6 +35,7 @@
 #include "l3/vrf.h"
 #include "main/eal.h"
 #include "main/options.h"
+#include "main/watchdog.h"
 #include "neighbor/neighbor.h"
 #include "overlay/overlay.h"
 #include "policy/meter.h"
@@ -75,7 +76,7 @@ static struct poll tick_polls[] = {POLL(punt_poll),   POLL(worker_poll),  POLL(l
 				   POLL(bridge_tick), POLL(rcu_poll),     POLL(nexthop_poll),
 				   POLL(rules_poll),  POLL(looking_poll), POLL(flow_poll)};
 static struct poll slow_polls[] = {POLL(neighbor_poll), POLL(bridge_poll), POLL(flow_log_poll)};
-static struct poll tenth_polls[] = {POLL(worker_watch_poll), POLL(worker_health_poll)};
+static struct poll tenth_polls[] = {POLL(worker_watch_poll), POLL(watchdog_poll), POLL(worker_health_poll)};
 static struct poll second_polls[] = {POLL(threads_poll)};
 
 static void run_polls(struct poll *polls, size_t n)
@@ -287,6 +288,7 @@ static void main_run(const struct options *o)
 	add_timer(on_tenth, &tenth);
 	add_timer(on_second, &second);
 	LOG(INFO, "corelaned %s answers on %s", CORELANE_VERSION, o->socket);
+	watchdog_init();
 	sd_notify(0, "READY=1");
 	event_base_dispatch(loop_base());
 	sd_notify(0, "STOPPING=1");

@@ -33,7 +33,7 @@ static enum watch_result worker_watch_progressed(struct watch *w, uint64_t loops
 	}
 	w->loops = loops;
 	w->progress = now;
-	w->sampled = false;
+	w->sampled = w->stalled = false;
 	if (!w->reported || now - w->steady < WATCH_STEADY_NS)
 		return WATCH_NOTHING;
 	w->reported = false;
@@ -48,6 +48,7 @@ enum watch_result watch_step(struct watch *w, uint64_t loops, uint64_t now)
 		return worker_watch_progressed(w, loops, now);
 	if (now - w->progress < WATCH_STALL_NS)
 		return WATCH_SUSPECT;
+	w->stalled = true;
 	if (w->reported)
 		return WATCH_NOTHING;
 	w->reported = true;
@@ -167,4 +168,14 @@ uint64_t worker_watch_stalled_ns(unsigned worker)
 	uint64_t now = worker_watch_now_ns();
 
 	return s->reported && now - s->progress >= WATCH_STALL_NS ? now - s->progress : 0;
+}
+
+bool worker_watch_all_run(void)
+{
+	struct worker *w;
+
+	for (w = worker_next(NULL); w; w = worker_next(w))
+		if (watches[w->id].stalled)
+			return false;
+	return true;
 }

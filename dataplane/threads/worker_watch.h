@@ -16,6 +16,7 @@ struct watch {
 	uint64_t begin;           // of the stall that was reported
 	uint64_t steady;          // since when it has looped without a stall
 	uint64_t longest;
+	bool stalled; // until it loops again, however often the master itself is late
 	bool reported, sampled;
 	struct task sample; // when it was first seen not to loop
 };
@@ -31,3 +32,4 @@ const char *watch_why(const struct task *before, const struct task *now, unsigne
 
 void worker_watch_poll(void);                      // called each 100 ms
 uint64_t worker_watch_stalled_ns(unsigned worker); // how long it has been stalled; 0: it is not
+bool worker_watch_all_run(void);                   // no worker is stalled

@@ -81,6 +81,13 @@ static void restart(void **state)
 	watch_restart(&w, loops, now);
 	assert_int_equal(after(400, false), WATCH_NOTHING);
 	assert_int_equal(after(100, false), WATCH_STALLED);
+	assert_true(w.stalled);
+	now += 5000 * MS;
+	watch_restart(&w, loops, now);
+	assert_int_equal(after(300, false), WATCH_NOTHING);
+	assert_true(w.stalled); // nobody has seen it loop
+	after(100, true);
+	assert_false(w.stalled);
 }
 
 static void why(void **state)

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "main/watchdog.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <time.h>
+
+#include <systemd/sd-daemon.h>
+
+#include "threads/worker_watch.h"
+
+#define PER_TIMEOUT 4 // notifications, so that a late one does no harm
+
+static bool expected;
+static uint64_t interval_us, next_us;
+
+static uint64_t watchdog_now_us(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000 + (uint64_t)ts.tv_nsec / 1000;
+}
+
+void watchdog_init(void)
+{
+	uint64_t timeout_us = 0;
+
+	expected = sd_watchdog_enabled(0, &timeout_us) > 0;
+	interval_us = timeout_us / PER_TIMEOUT;
+	next_us = 0;
+}
+
+void watchdog_poll(void)
+{
+	uint64_t now = watchdog_now_us();
+
+	if (!expected || now < next_us || !worker_watch_all_run())
+		return;
+	next_us = now + interval_us;
+	sd_notify(0, "WATCHDOG=1");
+}

@@ -1,0 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
+// systemd's watchdog (WatchdogSec=, sd_watchdog_enabled(3)): systemd restarts a daemon that does not notify it in time.
+// Neither a master that hangs nor one that sees a stalled worker notifies it.
+#pragma once
+
+void watchdog_init(void); // reads from the environment whether systemd expects notifications
+void watchdog_poll(void); // the master, each 100 ms after worker_watch_poll()
