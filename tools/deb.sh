@@ -38,14 +38,18 @@ Description: virtual router for compute nodes
  overlays, on CPU cores of its own. The data plane is built on DPDK.
 EOF
 echo /etc/default/corelane >"$stage/DEBIAN/conffiles"
-for script in postinst postrm; do
-  cat >"$stage/DEBIAN/$script" <<'EOF'
+cat >"$stage/DEBIAN/postinst" <<'EOF'
 #!/bin/sh
 set -e
+! command -v systemd-sysusers >/dev/null || systemd-sysusers corelane.conf
+EOF
+printf '#!/bin/sh\nset -e\n' >"$stage/DEBIAN/postrm"
+for script in postinst postrm; do
+  cat >>"$stage/DEBIAN/$script" <<'EOF'
 [ ! -d /run/systemd/system ] || systemctl daemon-reload
+[ ! -d /run/udev ] || udevadm control --reload
 EOF
 done
-echo '! command -v systemd-sysusers >/dev/null || systemd-sysusers corelane.conf' >>"$stage/DEBIAN/postinst"
 cat >"$stage/DEBIAN/prerm" <<'EOF'
 #!/bin/sh
 set -e

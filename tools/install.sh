@@ -41,10 +41,14 @@ install_all() {
   for page in "$tmp"/man/*.[1-9]; do
     put 644 "$page" "$prefix/share/man/man${page##*.}/$(basename "$page")"
   done
-  for unit in packaging/*.service; do
+  for unit in packaging/*.service packaging/corelaned-root.conf; do
     sed "s|@bindir@|$prefix/bin|g; s|@libexecdir@|$prefix/libexec/corelane|g" "$unit" >"$tmp/unit"
-    put 644 "$tmp/unit" "$prefix/lib/systemd/system/$(basename "$unit")"
+    case $unit in
+      *.service) put 644 "$tmp/unit" "$prefix/lib/systemd/system/$(basename "$unit")" ;;
+      *) put 644 "$tmp/unit" "$prefix/share/doc/corelane/$(basename "$unit")" ;;
+    esac
   done
+  put 644 packaging/corelane.udev "$prefix/lib/udev/rules.d/60-corelane.rules"
   put 644 packaging/corelane.sysusers "$prefix/lib/sysusers.d/corelane.conf"
   put 755 packaging/reserve-hugepages "$prefix/libexec/corelane/reserve-hugepages"
   put 644 packaging/corelane.default "$prefix/share/corelane/corelane.default"
@@ -69,5 +73,7 @@ case ${1:-} in
   uninstall) uninstall_all ;;
   *) echo "usage: $0 install|uninstall" >&2 && exit 2 ;;
 esac
-[ -n "$root" ] || [ ! -d /run/systemd/system ] || systemctl daemon-reload
-[ -n "$root" ] || [ "${1:-}" != install ] || ! command -v systemd-sysusers >/dev/null || systemd-sysusers "$prefix/lib/sysusers.d/corelane.conf"
+[ -z "$root" ] || exit 0
+[ "$1" != install ] || ! command -v systemd-sysusers >/dev/null || systemd-sysusers "$prefix/lib/sysusers.d/corelane.conf"
+[ ! -d /run/systemd/system ] || systemctl daemon-reload
+[ ! -d /run/udev ] || udevadm control --reload
