@@ -53,15 +53,13 @@ static void spread_ring_is_full(struct rte_graph *graph, struct rte_node *node, 
 static void spread_give(struct rte_graph *graph, struct rte_node *node, struct rte_mbuf **pkts, unsigned n, uint8_t to,
 			uint8_t full, edge_t edge)
 {
-	unsigned i, given;
+	unsigned given;
 
 	if (to == SPREAD_LOCAL) {
 		rte_node_enqueue(graph, node, edge, (void **)pkts, (uint16_t)n);
 		return;
 	}
-	for (i = 0; i < n; i++)
-		meta(pkts[i])->arg = INJECT_INPUT;
-	given = handoff_give(this_worker, to, pkts, n);
+	given = handoff_give(this_worker, to, pkts, n, INJECT_INPUT);
 	if (unlikely(given < n))
 		spread_ring_is_full(graph, node, pkts + given, n - given, full, edge);
 }

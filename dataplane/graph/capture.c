@@ -21,14 +21,18 @@ static bool capture_matches(const struct capture *c, const struct rte_mbuf *m)
 	return bpf_filter(c->filter.bf_insns, rte_pktmbuf_mtod(m, const u_char *), m->pkt_len, m->data_len) != 0;
 }
 
-// Copies into a buffer of the packet's own pool: the record, then as many bytes as are wanted and fit.
+// Copies into a buffer of the packet's own pool: the record, then as many bytes as are wanted and fit. NULL when less
+// than a quarter of the pool is free: whoever watches must not take the last buffers.
 static struct rte_mbuf *capture_copy(const struct capture *c, struct rte_mbuf *m, enum capture_point point,
 				     uint16_t port)
 {
-	struct rte_mbuf *out = rte_pktmbuf_alloc(m->pool);
 	struct captured *rec;
+	struct rte_mbuf *out;
 	uint32_t room;
 
+	if (rte_mempool_avail_count(m->pool) < m->pool->size / 4)
+		return NULL;
+	out = rte_pktmbuf_alloc(m->pool);
 	if (out == NULL)
 		return NULL;
 	rec = rte_pktmbuf_mtod(out, struct captured *);

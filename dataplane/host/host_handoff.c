@@ -24,11 +24,8 @@ static inline unsigned sender_of(const struct rte_mbuf *m)
 
 static void host_handoff_hand_over(unsigned to, struct rte_mbuf **pkts, unsigned n)
 {
-	unsigned i, given;
+	unsigned i, given = handoff_give(this_worker, to, pkts, n, INJECT_TX);
 
-	for (i = 0; i < n; i++)
-		meta(pkts[i])->arg = INJECT_TX;
-	given = handoff_give(this_worker, to, pkts, n);
 	for (i = given; i < n; i++)
 		drop(pkts[i], host_ring_full);
 	if (unlikely(given < n))
@@ -45,7 +42,7 @@ static uint16_t host_handoff(struct rte_graph *graph, struct rte_node *node, voi
 		edges[i] = TX;
 	for (i = 0; i < n; i = j) {
 		to = sender_of(pkts[i]);
-		for (j = i + 1; j < n && j - i < NODE_CHUNK && sender_of(pkts[j]) == to; j++)
+		for (j = i + 1; j < n && j - i < NODE_CHUNK && pkts[j]->port == pkts[i]->port; j++)
 			;
 		if (to == SPREAD_LOCAL || to == this_worker->id)
 			node_pass(graph, node, objs + i, edges, j - i);

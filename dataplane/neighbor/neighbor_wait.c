@@ -5,6 +5,7 @@
 
 #include <rte_ip.h>
 
+#include "graph/held.h"
 #include "neighbor/adjacency.h"
 #include "neighbor/neighbor_private.h"
 #include "port/registry.h"
@@ -36,6 +37,7 @@ static struct rte_mbuf *neighbor_wait_dequeue(struct neighbor *n)
 {
 	struct rte_mbuf *m = n->waiting[0];
 
+	held_end(m);
 	n->n_waiting--;
 	memmove(&n->waiting[0], &n->waiting[1], n->n_waiting * sizeof(n->waiting[0]));
 	port_waiting[n->port]--;
@@ -53,6 +55,7 @@ static void neighbor_wait_enqueue(struct neighbor *n, struct rte_mbuf *m)
 	}
 	if (crowded || n->n_waiting == NEIGHBOR_WAITING)
 		neighbor_drop(neighbor_wait_dequeue(n), &drop_neighbor_queue_full);
+	held_begin(m);
 	n->waiting[n->n_waiting++] = m;
 	port_waiting[n->port]++;
 	all_waiting++;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "port/port_kinds.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -12,9 +13,11 @@
 #include "base/check.h"
 #include "base/log.h"
 
-#define POOL_CACHE 256 // per worker: one batch
+#define POOL_CACHE 256        // per worker: one batch
+#define POOL_OPS "ring_mp_mc" // a struct rte_ring, of which port_pool_share() reads the fill level
 
-static struct rte_mempool *pools[RTE_MAX_NUMA_NODES];
+static struct rte_mempool *pools[RTE_MAX_NUMA_NODES]; // master: creates, workers: ro
+static unsigned kept[RTE_MAX_NUMA_NODES];             // buffers that devices keep. Master: rw, workers: ro
 static unsigned pool_size, pool_room;
 
 static_assert(PORT_POOL_ROOM_MAX + RTE_PKTMBUF_HEADROOM <= UINT16_MAX, "a mempool has rooms of up to this size");
@@ -48,7 +51,8 @@ static struct rte_mempool *pool_new(unsigned numa)
 
 	snprintf(name, sizeof(name), "packets%u", numa);
 	// One less than a power of two is what the pool's ring holds without doubling.
-	pool = rte_pktmbuf_pool_create(name, n - 1, POOL_CACHE, 0, (uint16_t)port_pool_data_room(), (int)numa);
+	pool = rte_pktmbuf_pool_create_by_ops(name, n - 1, POOL_CACHE, 0, (uint16_t)port_pool_data_room(), (int)numa,
+					      POOL_OPS);
 	if (pool == NULL)
 		LOG(ERR, "cannot create %u packet buffers of %u bytes on NUMA node %u: %s", n, port_pool_data_room(),
 		    numa, rte_strerror(rte_errno));
@@ -57,15 +61,62 @@ static struct rte_mempool *pool_new(unsigned numa)
 	return pool;
 }
 
-struct rte_mempool *port_pool(int numa)
+static unsigned pool_node(int numa)
 {
 	unsigned node = numa >= 0 && numa < RTE_MAX_NUMA_NODES ? (unsigned)numa : rte_socket_id();
 
-	if (node >= RTE_MAX_NUMA_NODES) // the master is not bound to one node
-		node = 0;
+	return node < RTE_MAX_NUMA_NODES ? node : 0; // the master is not bound to one node
+}
+
+struct rte_mempool *port_pool(int numa)
+{
+	unsigned node = pool_node(numa);
+
 	if (pools[node] == NULL)
-		pools[node] = pool_new(node);
+		__atomic_store_n(&pools[node], pool_new(node), __ATOMIC_RELEASE);
 	return pools[node];
+}
+
+uint32_t port_pool_share(void)
+{
+	uint32_t share = BUFFERS_ENOUGH;
+	struct rte_mempool *pool;
+	unsigned i;
+
+	for (i = 0; i < RTE_MAX_NUMA_NODES; i++) {
+		pool = __atomic_load_n(&pools[i], __ATOMIC_ACQUIRE);
+		if (pool != NULL) // buffers in the caches of workers count as taken
+			share = RTE_MIN(share, port_share_of(pool->size - __atomic_load_n(&kept[i], __ATOMIC_RELAXED),
+							     rte_ring_count(pool->pool_data)));
+	}
+	return share;
+}
+
+int port_pool_keep(struct port *port, unsigned queues, unsigned each, struct error *err)
+{
+	unsigned node = pool_node(port->numa), n = queues * each, most = pools[node]->size / 4 * 3;
+	char text[16], valid[80];
+
+	if (kept[node] + n <= most) {
+		__atomic_store_n(&kept[node], kept[node] + n, __ATOMIC_RELAXED);
+		port->kept = n;
+		return 0;
+	}
+	snprintf(text, sizeof(text), "%u", queues);
+	snprintf(valid, sizeof(valid), "up to %u, or corelaned with --mbufs %u",
+		 (most - RTE_MIN(kept[node], most)) / each, rte_align32pow2((kept[node] + n) / 3 * 4 + 4));
+	return error_set(err, ENOBUFS, "port.queues", text, valid,
+			 "need %u packet buffers for their descriptors; other devices keep %u, and all of them may "
+			 "keep %u of the %u that there are",
+			 n, kept[node], most, pools[node]->size);
+}
+
+void port_pool_release(struct port *port)
+{
+	unsigned node = pool_node(port->numa);
+
+	__atomic_store_n(&kept[node], kept[node] - port->kept, __ATOMIC_RELAXED);
+	port->kept = 0;
 }
 
 void port_pool_usage(unsigned *total, unsigned *in_use)
@@ -88,5 +139,6 @@ void port_pool_fini(void)
 	for (i = 0; i < RTE_MAX_NUMA_NODES; i++) {
 		rte_mempool_free(pools[i]);
 		pools[i] = NULL;
+		kept[i] = 0;
 	}
 }

@@ -165,7 +165,8 @@ struct port {
 	uint16_t host; // fabric: id of its host port, 0 = none
 	void *priv;    // the kind's
 	char driver[32];
-	int numa; // SOCKET_ID_ANY: it has none
+	int numa;      // SOCKET_ID_ANY: it has none
+	unsigned kept; // buffers of the pool that its device keeps (port_pool_keep())
 	bool link_up, peer_connected;
 	uint64_t peer_connects, peer_disconnects;
 	char last_error[128];
@@ -193,5 +194,18 @@ static inline void port_queue_changed(const struct port_queue *q)
 
 // The pool that a device on this NUMA node takes its buffers from. Data room: port_pool_data_room() bytes.
 struct rte_mempool *port_pool(int numa);
+
+#define BUFFERS_ENOUGH UINT32_MAX
+// How many buffers one tenant port may hold while its packets wait: as many as are free, without a reserve of an eighth
+// for the fabric. So N ports that take all they can get have an equal share each, and leave another one to the next
+// port. BUFFERS_ENOUGH while half of them are free: no port can hold more than that. Any thread.
+uint32_t port_pool_share(void);
+
+static inline uint32_t port_share_of(uint32_t buffers, uint32_t free)
+{
+	if (free >= buffers / 2)
+		return BUFFERS_ENOUGH;
+	return free > buffers / 8 ? free - buffers / 8 : 0;
+}
 
 extern const struct port_ops port_dpdk_ops, port_tap_ops, port_memif_ops, port_vhost_ops;

@@ -17,6 +17,10 @@ void port_pool_init(unsigned n_mbufs, unsigned data_room);
 void port_pool_fini(void);                               // after the last port is closed
 unsigned port_pool_data_room(void);                      // with headroom
 void port_pool_usage(unsigned *total, unsigned *in_use); // over all pools
+// Notes that each queue of the port's device keeps so many buffers of the port's pool, in descriptors for example.
+// -ENOBUFS with err: devices would keep more than three quarters of the pool. Master thread, once numa is known.
+int port_pool_keep(struct port *port, unsigned queues, unsigned each, struct error *err);
+void port_pool_release(struct port *port);
 
 // Wakes the master for a port: fn(arg) runs on the master thread every interval (0 = only after kicks), and soon after
 // each port_watch_kick().

@@ -112,6 +112,11 @@ struct rte_mempool *port_pool(int numa)
 	return node_test_pool;
 }
 
+uint32_t port_pool_share(void)
+{
+	return port_share_of(node_test_pool->size, rte_mempool_avail_count(node_test_pool));
+}
+
 void router_forget(void)
 {
 	while (router_n_sent > 0)
@@ -282,7 +287,7 @@ static void configure(void)
 struct worker *router_worker(void)
 {
 	static struct rx_list nothing;
-	static struct worker w = {.rx = &nothing};
+	static struct worker w = {.rx = &nothing, .share = BUFFERS_ENOUGH};
 
 	if (w.inject == NULL)
 		w.inject = rte_ring_create("router_fixture", 1024, SOCKET_ID_ANY, RING_F_SC_DEQ);

@@ -11,10 +11,19 @@
 
 #include "base/doorbell.h"
 #include "base/rcu.h"
+#include "graph/held.h"
+#include "graph/meta.h"
 #include "worker/worker.h"
 
 const struct number_limits handoff_sizes = {
 	.min = LIMIT_WORKER_RING_SIZE_MIN, .max = LIMIT_WORKER_RING_SIZE_MAX, .power_of_two = true};
+
+// By a worker that has stopped.
+static void handoff_free_left(struct rte_mbuf *m)
+{
+	held_end(m);
+	rte_pktmbuf_free(m);
+}
 
 static void handoff_free(void *arg)
 {
@@ -22,7 +31,7 @@ static void handoff_free(void *arg)
 	struct rte_mbuf *m;
 
 	while (rte_ring_sc_dequeue(h->ring, (void **)&m) == 0)
-		rte_pktmbuf_free(m); // left by a worker that has stopped
+		handoff_free_left(m);
 	rte_ring_free(h->ring);
 	rte_free(h);
 }
@@ -182,18 +191,34 @@ static void handoff_sample(struct handoff *h)
 	__atomic_store_n(&h->sampling, true, __ATOMIC_RELEASE);
 }
 
-unsigned handoff_give(struct worker *from, unsigned to, struct rte_mbuf **pkts, unsigned n)
+// Marks the packets, and counts their buffers before the consumer can.
+static uint32_t handoff_mark(struct rte_mbuf **pkts, unsigned n, uint32_t arg)
+{
+	uint32_t buffers = 0;
+	unsigned i;
+
+	for (i = 0; i < n; i++) {
+		meta(pkts[i])->arg = arg;
+		buffers += pkts[i]->nb_segs;
+	}
+	return buffers;
+}
+
+unsigned handoff_give(struct worker *from, unsigned to, struct rte_mbuf **pkts, unsigned n, uint32_t arg)
 {
 	struct handoff *h = rcu_read(from->out[to]);
-	unsigned given, room;
+	unsigned given, room, i;
 
 	if (unlikely(h == NULL))
 		return 0;
+	held_begin_as(pkts[0]->port, handoff_mark(pkts, n, arg));
 	if (unlikely(!h->opened))
 		handoff_open(h);
 	if (!__atomic_load_n(&h->sampling, __ATOMIC_ACQUIRE))
 		handoff_sample(h);
 	given = rte_ring_sp_enqueue_burst(h->ring, (void **)pkts, n, &room);
+	for (i = given; i < n; i++)
+		held_end(pkts[i]);
 	__atomic_store_n(&h->sent, h->sent + given, __ATOMIC_RELAXED);
 	h->refused += n - given;
 	h->high = RTE_MAX(h->high, h->size - room);

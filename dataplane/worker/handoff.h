@@ -60,11 +60,11 @@ bool handoff_poll(void);                             // frees replaced rings onc
 // Frees the rings of a worker that has stopped, and the packets that are left in them.
 void handoff_disconnect(struct worker *w);
 
-// Producer. Returns how many packets fit; the caller keeps the rest.
-unsigned handoff_give(struct worker *from, unsigned to, struct rte_mbuf **pkts, unsigned n);
+// Producer. All packets came in by one port; arg: enum inject. Returns how many fit; the caller keeps the rest.
+unsigned handoff_give(struct worker *from, unsigned to, struct rte_mbuf **pkts, unsigned n, uint32_t arg);
 unsigned handoff_room(const struct worker *from, unsigned to);
 
-// Consumer.
+// Consumer. It calls held_end() for each of them.
 unsigned handoff_take(struct handoff *h, struct rte_mbuf **pkts, unsigned n);
 void handoff_done(struct worker *w); // at the end of each walk: the packets that it took have left the graph
 

@@ -6,9 +6,11 @@
 #include "base/rcu.h"
 #include "graph/capture.h"
 #include "graph/counters.h"
+#include "graph/held.h"
 #include "graph/node.h"
 #include "graph/trace.h"
 #include "port/registry.h"
+#include "worker/buffer_share.h"
 #include "worker/handoff.h"
 #include "worker/spread.h"
 #include "worker/worker.h"
@@ -112,6 +114,8 @@ static uint16_t port_rx_poll_queue(struct rte_graph *graph, struct rte_node *nod
 		if (n == 0)
 			return 0;
 	}
+	if (unlikely(w->share != BUFFERS_ENOUGH) && buffer_share_refuses(w, port, pkts, n))
+		return 0;
 	if (unlikely(capture_active))
 		capture_batch(CAPTURE_RX, port->id, pkts, n);
 	if (unlikely(graph_tracing))
@@ -126,6 +130,7 @@ static edge_t port_rx_handed_edge(struct rte_mbuf *m)
 {
 	const struct port_fwd *f = rcu_read(port_fwds[m->port % PORT_MAX]);
 
+	held_end(m);
 	if (meta(m)->arg == INJECT_TX)
 		return TX;
 	return f && f->role == PORT_FABRIC ? FABRIC : TENANT;

@@ -11,6 +11,7 @@
 
 #include "base/bucket.h"
 #include "base/rcu.h"
+#include "graph/held.h"
 #include "graph/node.h"
 #include "port/registry.h"
 
@@ -59,6 +60,7 @@ static void punt_handle(struct rte_mbuf *m)
 {
 	unsigned kind = meta(m)->out_port;
 
+	held_end(m);
 	if (kind < PUNT_KINDS && handlers[kind])
 		handlers[kind](m);
 	else
@@ -127,6 +129,7 @@ static void punt_chunk(struct rte_mbuf **pkts, unsigned n)
 	for (i = 0; i < n; i++) {
 		c = punt_class_of(pkts[i]);
 		if (punt_allowed(pkts[i], c, now)) {
+			held_begin(pkts[i]);
 			sorted[c][of[c]++] = pkts[i];
 		} else {
 			drop(pkts[i], punt_rate);
@@ -136,6 +139,7 @@ static void punt_chunk(struct rte_mbuf **pkts, unsigned n)
 	for (c = 0; c < PUNT_CLASSES; c++) {
 		taken = rte_ring_mp_enqueue_burst(rings[c], (void **)sorted[c], of[c], NULL);
 		for (i = taken; i < of[c]; i++) {
+			held_end(sorted[c][i]);
 			drop(sorted[c][i], punt_full);
 			refused[n_refused++] = sorted[c][i];
 		}

@@ -14,6 +14,7 @@
 #include "graph/counters.h"
 #include "graph/drop.h"
 #include "graph/graph.h"
+#include "graph/held.h"
 #include "graph/meta.h"
 #include "worker/assign.h"
 #include "worker/handoff.h"
@@ -37,8 +38,10 @@ static void worker_free(struct worker *w)
 	struct rte_mbuf *m;
 
 	if (w->inject) {
-		while (rte_ring_sc_dequeue(w->inject, (void **)&m) == 0)
+		while (rte_ring_sc_dequeue(w->inject, (void **)&m) == 0) {
+			held_end(m);
 			worker_inject(m, meta(m)->arg); // goes to another worker
+		}
 		rte_ring_free(w->inject);
 	}
 	if (w->counters)
@@ -80,6 +83,7 @@ static struct worker *worker_new(uint32_t id, const struct worker_config *cfg, s
 	w->idle = cfg->idle; // before producers exist: they read it
 	w->role = (uint8_t)cfg->role;
 	w->target = WORKER_MAX;
+	w->share = BUFFERS_ENOUGH;
 	w->ring_size = cfg->ring_size ? cfg->ring_size : HANDOFF_SIZE;
 	w->numa = numa;
 	w->memory = memory;
@@ -271,10 +275,12 @@ int worker_inject(struct rte_mbuf *m, enum inject edge)
 		w = worker_next(w);
 	meta(m)->arg = edge;
 	meta(m)->nexthop = NULL; // one from an earlier walk may be stale
+	held_begin(m);
 	if (w && rte_ring_mp_enqueue(w->inject, m) == 0) {
 		doorbell_ring(w->id);
 		return 0;
 	}
+	held_end(m);
 	drop(m, inject_full);
 	drop_packets(&m, 1);
 	return -EAGAIN;

@@ -16,6 +16,8 @@
 #include "base/thread.h"
 #include "graph/counters.h"
 #include "graph/graph.h"
+#include "graph/held.h"
+#include "worker/buffer_share.h"
 #include "worker/handoff.h"
 #include "worker/orders.h"
 #include "worker/recorder.h"
@@ -91,6 +93,8 @@ static void worker_loop(struct worker *w)
 		w->loops++;
 		if (unlikely(w->orders != 0))
 			worker_handle_orders(w);
+		if (unlikely(r->trail.begin >= w->share_until))
+			buffer_share_update(w, r->trail.begin);
 		worker_notify_loop(w, r->trail.begin);
 		if (w->polled > 0) {
 			if (w->idle_state.empty_since != 0)
@@ -130,6 +134,7 @@ static int worker_enter(struct worker *w)
 	this_worker = w;
 	graph_worker = (uint16_t)w->id;
 	counters = w->counters;
+	held_enter(w->id);
 	idle_enter();
 	recorder_enter(w->recorder);
 	ret = worker_notify_enter(w); // may take rights from this thread: what needs them is done

@@ -14,6 +14,7 @@ const noisyRate = 10_000
 // large numbers: what it sends, and the options of `corelane port set` that limit it.
 var noises = map[string]struct{ what, limit string }{
 	"bridge_flood_rate":      {"broadcasts and frames to unknown destinations", ""},
+	"buffer_share":           {"packets that wait for other workers or for neighbours", ""},
 	"flow_icmp_error_rate":   {"ICMP errors", ""},
 	"flow_no_first_fragment": {"fragments without a first one", ""},
 	"flow_quota_share":       {"packets of new flows", "--flow-rate 50000"},

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/buffer_share.h"
+
+#include <rte_cycles.h>
+
+#include "graph/drop.h"
+#include "graph/held.h"
+#include "port/port.h"
+#include "worker/worker.h"
+
+#define UPDATE_US 50 // a worker polls fewer than 1,000 packets in this time
+
+DROP_REASON(buffer_share,
+	    "Packet buffers are scarce, and packets of this port that wait hold more than its share of them: they wait "
+	    "for another worker, for a neighbour or for the control plane. See `corelane worker rings` and "
+	    "`corelane status`; corelaned --mbufs sets their number.");
+
+void buffer_share_update(struct worker *w, uint64_t now)
+{
+	w->share = port_pool_share();
+	w->share_until = now + rte_get_tsc_hz() / 1000000 * UPDATE_US;
+}
+
+bool buffer_share_refuses(const struct worker *w, const struct port *port, struct rte_mbuf **pkts, unsigned n)
+{
+	unsigned i;
+
+	if (port->role != PORT_TENANT || held_by(port->id) <= w->share)
+		return false;
+	for (i = 0; i < n; i++)
+		drop(pkts[i], buffer_share);
+	drop_packets(pkts, n);
+	return true;
+}
