@@ -134,6 +134,7 @@ static int open_device(struct port *port, const struct port_config *cfg, struct 
 	if (ret < 0) {
 		dpdk_unwatch(d);
 		dpdk_remove(d);
+		port_pool_release(port);
 		rte_free(d);
 		return ret;
 	}
@@ -161,6 +162,7 @@ static void dpdk_close(struct port *port)
 	port_rights.driver(true);
 	dpdk_remove(d);
 	port_rights.driver(false);
+	port_pool_release(port);
 	rte_free(d);
 	port->priv = NULL;
 }

@@ -139,6 +139,20 @@ static int setup_queues(struct dpdk *d, const struct rte_eth_dev_info *info, con
 	return ret;
 }
 
+// Notes how many buffers the device keeps in its rings. The drivers that copy keep none.
+static int dpdk_setup_keep(const struct dpdk *d, const struct rte_eth_dev_info *info, struct error *err)
+{
+	static const char *const copying[] = {"net_af_packet", "net_null", "net_pcap"};
+	uint16_t rx = DESCRIPTORS, tx = DESCRIPTORS;
+	unsigned i;
+
+	for (i = 0; i < RTE_DIM(copying); i++)
+		if (strcmp(info->driver_name, copying[i]) == 0)
+			return 0;
+	rte_eth_dev_adjust_nb_rx_tx_desc(d->dev.id, &rx, &tx);
+	return port_pool_keep(d->port, d->port->n_queues, (unsigned)rx + tx, err);
+}
+
 // A fabric port receives its own address and all multicast (ARP is broadcast, ND is multicast). Tenant ports, whose
 // guests talk to the virtual gateway and to each other, and host ports receive everything.
 static void set_filters(struct dpdk *d, const struct port_config *cfg)
@@ -210,6 +224,9 @@ int dpdk_setup(struct dpdk *d, const struct port_config *cfg, struct error *err)
 	port->numa = rte_eth_dev_socket_id(d->dev.id);
 	if (port_pool(port->numa) == NULL)
 		return error_set(err, ENOMEM, NULL, NULL, NULL, "no memory for packet buffers");
+	ret = dpdk_setup_keep(d, &info, err);
+	if (ret < 0)
+		return ret;
 	conf = device_conf(d, &info, cfg, port->n_queues, scatter);
 	ret = dpdk_setup_start(d, &info, &conf, cfg, err);
 	if (ret < 0) { // perhaps because there are fewer interrupt vectors than queues

@@ -252,6 +252,28 @@ static void refused(void **state)
 	assert_true(fixture_fds() <= fds);
 }
 
+// Devices may keep three quarters of the packet buffers in their rings: 12,285 of the 16,383 without hugepages.
+static void more_descriptors_than_buffers(void **state)
+{
+	struct port_config cfg = config("net_ring3", 4), second = config("net_ring4", 3);
+	struct port *p = fixture_must_open(&cfg), *other;
+	struct error err = {};
+
+	assert_null(fixture_open(&second, &err));
+	assert_int_equal(err.code, ENOBUFS);
+	assert_string_equal(err.field, "port.queues");
+	assert_string_equal(err.value, "3");
+	assert_string_equal(err.valid, "up to 1, or corelaned with --mbufs 32768");
+	assert_non_null(strstr(err.message, "need 6144 packet buffers for their descriptors; other devices keep 8192, "
+					    "and all of them may keep 12285 of the 16383 that there are"));
+	second.queues = 1;
+	other = fixture_must_open(&second);
+	fixture_close(other);
+	fixture_close(p);
+	second.queues = 4; // what was kept has returned
+	fixture_close(fixture_must_open(&second));
+}
+
 static void reopened_many_times(void **state)
 {
 	struct port_config cfg = config("net_af_packet0,iface=pv4,framecnt=64", 1);
@@ -270,10 +292,16 @@ static void reopened_many_times(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(null),      cmocka_unit_test(ring),    cmocka_unit_test(pcap),
-		cmocka_unit_test(af_packet), cmocka_unit_test(own_mac), cmocka_unit_test(tap),
-		cmocka_unit_test(af_xdp),    cmocka_unit_test(refused), cmocka_unit_test(reopened_many_times)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(null),
+					   cmocka_unit_test(ring),
+					   cmocka_unit_test(pcap),
+					   cmocka_unit_test(af_packet),
+					   cmocka_unit_test(own_mac),
+					   cmocka_unit_test(tap),
+					   cmocka_unit_test(af_xdp),
+					   cmocka_unit_test(refused),
+					   cmocka_unit_test(reopened_many_times),
+					   cmocka_unit_test(more_descriptors_than_buffers)};
 
 	fixture_require();
 	return cmocka_run_group_tests(tests, fixture_start, fixture_stop);

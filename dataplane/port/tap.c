@@ -193,13 +193,16 @@ static int tap_open(struct port *port, const struct port_config *cfg, struct err
 		return ret;
 	if (port_pool(SOCKET_ID_ANY) == NULL || (t = tap_new(port, cfg)) == NULL)
 		return error_set(err, ENOMEM, NULL, NULL, NULL, "no memory for a tap port");
-	ret = tap_create_in(cfg, t, err);
+	ret = port_pool_keep(port, cfg->queues, TAP_SPARE, err);
+	if (ret == 0)
+		ret = tap_create_in(cfg, t, err);
 	if (ret == 0) {
 		t->watch = port_watch_new(TAP_CHECK_MS, tap_check_link, t);
 		if (t->watch == NULL)
 			ret = error_set(err, ENOMEM, NULL, NULL, NULL, "no timer for a tap port");
 	}
 	if (ret < 0) {
+		port_pool_release(port);
 		tap_free(t);
 		return ret;
 	}
@@ -217,6 +220,7 @@ static int tap_open(struct port *port, const struct port_config *cfg, struct err
 static void tap_close(struct port *port)
 {
 	tap_free(port->priv);
+	port_pool_release(port);
 	port->priv = NULL;
 }
 
