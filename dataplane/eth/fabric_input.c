@@ -194,10 +194,5 @@ static inline edge_t fabric_one(struct rte_mbuf *m)
 	return fabric_not_mine(m, f, &drop_fabric_unknown_type);
 }
 
-static uint16_t fabric_input(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
-{
-	return node_each(graph, node, objs, n, fabric_one);
-}
-
-NODE(fabric_input, fabric_input, [LOCAL] = "ip_local", [ARP] = "arp_input", [ND] = "nd_input", [HOST] = "host_output",
-     [DECAP] = NODE_LIST(ENCAP_RECEIVE_NODES));
+NODE_EACH(fabric_input, fabric_one, [LOCAL] = "ip_local", [ARP] = "arp_input", [ND] = "nd_input",
+	  [HOST] = "host_output", [DECAP] = NODE_LIST(ENCAP_RECEIVE_NODES));

@@ -17,9 +17,4 @@ static inline edge_t port_output_one(struct rte_mbuf *m)
 	return adjacency_write(m, nh->adj) ? TX : HOLD;
 }
 
-static uint16_t port_output(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
-{
-	return node_each(graph, node, objs, n, port_output_one);
-}
-
-NODE(port_output, port_output, [TX] = "port_tx", [HOLD] = "neighbor_hold");
+NODE_EACH(port_output, port_output_one, [TX] = "port_tx", [HOLD] = "neighbor_hold");

@@ -90,10 +90,5 @@ static inline edge_t tenant_one(struct rte_mbuf *m)
 	return not_for_gateway(m, md, f, eth);
 }
 
-static uint16_t tenant_input(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
-{
-	return node_each(graph, node, objs, n, tenant_one);
-}
-
-NODE(tenant_input, tenant_input, [IP4] = "ip4_forward", [IP6] = "ip6_forward", [ARP] = "arp_input", [ND] = "nd_input",
-     [BRIDGE] = "bridge_input", [FLOW4] = "flow4_lookup", [FLOW6] = "flow6_lookup");
+NODE_EACH(tenant_input, tenant_one, [IP4] = "ip4_forward", [IP6] = "ip6_forward", [ARP] = "arp_input",
+	  [ND] = "nd_input", [BRIDGE] = "bridge_input", [FLOW4] = "flow4_lookup", [FLOW6] = "flow6_lookup");

@@ -30,45 +30,49 @@ static __rte_always_inline edge_t flow_lookup_act(struct rte_graph *graph, struc
 	return edge;
 }
 
+struct flow_lookup_arrays {
+	const struct drop_reason *bad[NODE_CHUNK];
+	struct flow_key keys[NODE_CHUNK];
+	flow_entry_t entries[NODE_CHUNK];
+	edge_t edges[NODE_CHUNK];
+	uint8_t tcp_flags[NODE_CHUNK];
+};
+
 static __rte_always_inline void flow_lookup_chunk(struct rte_graph *graph, struct rte_node *node, void **objs,
 						  unsigned n, uint16_t now, const bool v6)
 {
 	struct rte_mbuf **pkts = (struct rte_mbuf **)objs;
-	const struct drop_reason *bad[NODE_CHUNK];
-	struct flow_key keys[NODE_CHUNK];
-	flow_entry_t entries[NODE_CHUNK];
-	uint8_t tcp_flags[NODE_CHUNK];
+	struct flow_lookup_arrays *a = NODE_ARRAYS(struct flow_lookup_arrays);
 	unsigned i, worker = this_worker->id;
-	edge_t edges[NODE_CHUNK];
 
 	for (i = 0; i < n; i++) {
 		struct pkt_meta *md = meta(pkts[i]);
 
 		if (i + NODE_AHEAD < n)
 			rte_prefetch0(rte_pktmbuf_mtod(pkts[i + NODE_AHEAD], void *));
-		bad[i] = v6 ? forward_check6(pkts[i], md) : forward_check4(pkts[i], md);
-		tcp_flags[i] = 0;
-		if (unlikely(bad[i] != NULL || !flow_key_fast(pkts[i], md, &keys[i], &tcp_flags[i], v6)))
-			keys[i] = (struct flow_key){0}; // matches no flow
+		a->bad[i] = v6 ? forward_check6(pkts[i], md) : forward_check4(pkts[i], md);
+		a->tcp_flags[i] = 0;
+		if (unlikely(a->bad[i] != NULL || !flow_key_fast(pkts[i], md, &a->keys[i], &a->tcp_flags[i], v6)))
+			a->keys[i] = (struct flow_key){0}; // matches no flow
 	}
 	if (v6)
-		flow_table_lookup6(flow_table, keys, entries, n);
+		flow_table_lookup6(flow_table, a->keys, a->entries, n);
 	else
-		flow_table_lookup4(flow_table, keys, entries, n);
+		flow_table_lookup4(flow_table, a->keys, a->entries, n);
 	for (i = 0; i < n; i++) {
 		struct pkt_meta *md = meta(pkts[i]);
 
-		if (unlikely(bad[i] != NULL))
-			edges[i] = drop_as(pkts[i], bad[i]);
-		else if (unlikely(entries[i] == 0 ||
-				  needs_decision(flow_entry_dir(entries[i]), flow_zone_gen(md->vrf), tcp_flags[i]))) {
-			md->arg = entries[i];
-			edges[i] = FLOW_EDGE_CREATE;
+		if (unlikely(a->bad[i] != NULL))
+			a->edges[i] = drop_as(pkts[i], a->bad[i]);
+		else if (unlikely(a->entries[i] == 0 || needs_decision(flow_entry_dir(a->entries[i]),
+								       flow_zone_gen(md->vrf), a->tcp_flags[i]))) {
+			md->arg = a->entries[i];
+			a->edges[i] = FLOW_EDGE_CREATE;
 		} else {
-			edges[i] = flow_lookup_act(graph, node, pkts[i], md, entries[i], now, worker, v6);
+			a->edges[i] = flow_lookup_act(graph, node, pkts[i], md, a->entries[i], now, worker, v6);
 		}
 	}
-	node_pass(graph, node, objs, edges, n);
+	node_pass(graph, node, objs, a->edges, n);
 }
 
 static __rte_always_inline uint16_t flow_lookup_batch(struct rte_graph *graph, struct rte_node *node, void **objs,

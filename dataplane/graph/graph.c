@@ -12,6 +12,7 @@
 #include "graph/node.h"
 
 __thread uint16_t graph_worker = GRAPH_NO_WORKER;
+__thread uint8_t node_memory[NODE_MEMORY] __rte_cache_aligned;
 
 static struct node_desc *nodes; // in order of registration
 static unsigned n_nodes;

@@ -3,11 +3,9 @@
 //
 //	enum { FOO = 1, BAR };                     // edge 0 is always the drop node
 //	static inline edge_t foo_one(struct rte_mbuf *m) { ... return FOO; }
-//	static uint16_t foo(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
-//	{
-//		return node_each(graph, node, objs, n, foo_one);
-//	}
-//	NODE(foo, foo, [FOO] = "foo_next", [BAR] = "bar");
+//	NODE_EACH(foo, foo_one, [FOO] = "foo_next", [BAR] = "bar");
+//
+// A node that looks at several packets together has a process function of its own, and NODE() instead of NODE_EACH().
 //
 // Nodes do not log, allocate memory, take locks or make system calls. A batch may have any size.
 #pragma once
@@ -57,6 +55,18 @@ unsigned node_list_add(const char *list, const char *node); // before graph_init
 
 #define NODE_CHUNK 256u
 #define NODE_AHEAD 4 // how many packets ahead headers are prefetched
+#define NODE_MEMORY 16384
+
+// Memory for the arrays of a batch. Each thread has one area, which all nodes use in turn, so it stays in the cache.
+// For arrays on the stack, the compiler would check the stack in each call of the node.
+extern __thread uint8_t node_memory[NODE_MEMORY] __attribute__((tls_model("local-exec")));
+
+// Returns the area as a structure, which is valid until the node passes its packets on.
+#define NODE_ARRAYS(type)                                                                                        \
+	({                                                                                                       \
+		_Static_assert(sizeof(type) <= NODE_MEMORY, "the arrays of a node are longer than NODE_MEMORY"); \
+		(type *)(void *)node_memory;                                                                     \
+	})
 
 // True while a trace runs: node_pass() then records packets that have META_TRACED.
 extern bool graph_tracing;
@@ -101,3 +111,13 @@ static __rte_always_inline uint16_t node_each(struct rte_graph *graph, struct rt
 	}
 	return n;
 }
+
+// Not if one(), or what the compiler inlines into it, has an array: the stack is not checked, because the loop alone
+// indexes the array of node_each(). Such a node has a process function that calls node_each().
+#define NODE_EACH(sym, one, ...)                                                                                \
+	__attribute__((no_stack_protector)) static uint16_t sym(struct rte_graph *graph, struct rte_node *node, \
+								void **objs, uint16_t n)                        \
+	{                                                                                                       \
+		return node_each(graph, node, objs, n, one);                                                    \
+	}                                                                                                       \
+	NODE(sym, sym, __VA_ARGS__)

@@ -189,16 +189,20 @@ static inline edge_t bridge_input_forward_one(struct rte_mbuf *m, const struct b
 				   : bridge_to_port(m, md, (uint16_t)MAC_ID(target));
 }
 
-static void bridge_chunk(struct rte_graph *graph, struct rte_node *node, void **objs, unsigned n)
-{
-	const struct mac_table *t = rcu_read(mac_table);
-	uint32_t now = __atomic_load_n(&mac_clock, __ATOMIC_RELAXED);
-	struct rte_mbuf **pkts = (struct rte_mbuf **)objs;
+struct bridge_arrays {
 	struct {
 		uint64_t key, hash;
 	} src[CHUNK], dst[CHUNK];
 	const struct bridge_fwd *f[CHUNK];
 	edge_t edges[CHUNK];
+};
+
+static void bridge_chunk(struct rte_graph *graph, struct rte_node *node, void **objs, unsigned n)
+{
+	const struct mac_table *t = rcu_read(mac_table);
+	uint32_t now = __atomic_load_n(&mac_clock, __ATOMIC_RELAXED);
+	struct rte_mbuf **pkts = (struct rte_mbuf **)objs;
+	struct bridge_arrays *a = NODE_ARRAYS(struct bridge_arrays);
 	unsigned i;
 
 	for (i = 0; i < n; i++) {
@@ -207,22 +211,22 @@ static void bridge_chunk(struct rte_graph *graph, struct rte_node *node, void **
 
 		if (i + NODE_AHEAD < n)
 			rte_prefetch0(rte_pktmbuf_mtod(pkts[i + NODE_AHEAD], void *));
-		f[i] = rcu_read(bridge_fwds[bridge]);
-		edges[i] = bridge_check_source(pkts[i], f[i]);
-		src[i].key = mac_key(bridge, &eth->src_addr);
-		src[i].hash = mac_hash(src[i].key);
-		mac_prefetch(t, src[i].hash, true);
-		dst[i].key = mac_key(bridge, &eth->dst_addr);
-		dst[i].hash = mac_hash(dst[i].key);
-		mac_prefetch(t, dst[i].hash, false);
+		a->f[i] = rcu_read(bridge_fwds[bridge]);
+		a->edges[i] = bridge_check_source(pkts[i], a->f[i]);
+		a->src[i].key = mac_key(bridge, &eth->src_addr);
+		a->src[i].hash = mac_hash(a->src[i].key);
+		mac_prefetch(t, a->src[i].hash, true);
+		a->dst[i].key = mac_key(bridge, &eth->dst_addr);
+		a->dst[i].hash = mac_hash(a->dst[i].key);
+		mac_prefetch(t, a->dst[i].hash, false);
 	}
 	for (i = 0; i < n; i++) {
-		if (unlikely(edges[i] != UNDECIDED))
+		if (unlikely(a->edges[i] != UNDECIDED))
 			continue;
-		bridge_input_learn(pkts[i], f[i], t, src[i].key, src[i].hash, now);
-		edges[i] = bridge_input_forward_one(pkts[i], f[i], t, dst[i].key, dst[i].hash);
+		bridge_input_learn(pkts[i], a->f[i], t, a->src[i].key, a->src[i].hash, now);
+		a->edges[i] = bridge_input_forward_one(pkts[i], a->f[i], t, a->dst[i].key, a->dst[i].hash);
 	}
-	node_pass(graph, node, objs, edges, n);
+	node_pass(graph, node, objs, a->edges, n);
 }
 
 static uint16_t bridge_input(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)

@@ -122,15 +122,27 @@ static __rte_always_inline uint32_t prefetch_node(const uint8_t *arena, uint32_t
 	return child;
 }
 
-// Whether all are lookups in one FIB without direct table: its few nodes are in the cache, so interleaving only costs.
-static __rte_always_inline bool fib_one_small(const struct fib *const *fibs, unsigned n)
+// Whether interleaving only costs: a few lookups, or all in one FIB without direct table, whose few nodes are in the
+// cache.
+static __rte_always_inline bool fib_one_by_one(const struct fib *const *fibs, unsigned n)
 {
 	uintptr_t differ = 0;
 	unsigned i;
 
+	if (n < FEW)
+		return true;
 	for (i = 1; i < n; i++)
 		differ |= (uintptr_t)fibs[i] ^ (uintptr_t)fibs[0];
 	return differ == 0 && fib_root_bits(__atomic_load_n(&fibs[0]->root, __ATOMIC_RELAXED)) == 0;
+}
+
+static __rte_always_inline void fib_lookup_each(enum family family, const struct fib *const *fibs, const void *keys,
+						uint32_t *nexthops, unsigned n)
+{
+	unsigned i;
+
+	for (i = 0; i < n; i++)
+		nexthops[i] = fib_lookup_one(family, fibs[i], fib_key_at(family, keys, i));
 }
 
 // All lookups of the chunk go down a level together; active[] lists those that are not at a leaf yet.
@@ -146,9 +158,8 @@ static __rte_always_inline void fib_lookup_chunk(enum family family, const struc
 	unsigned i, k, left, still;
 	struct key key;
 
-	if (n < FEW || fib_one_small(fibs, n)) {
-		for (i = 0; i < n; i++)
-			nexthops[i] = fib_lookup_one(family, fibs[i], fib_key_at(family, keys, i));
+	if (fib_one_by_one(fibs, n)) {
+		fib_lookup_each(family, fibs, keys, nexthops, n);
 		return;
 	}
 	for (i = 0; i < n; i++) {
@@ -190,8 +201,8 @@ static __rte_always_inline void fib_lookup_chunk(enum family family, const struc
 			nexthops[i] = fib_lookup_one(family, fibs[i], fib_key_at(family, keys, i));
 }
 
-static __rte_always_inline void fib_lookup_in_turn(enum family family, const struct fib *const *fibs, const void *keys,
-						   uint32_t *nexthops, unsigned n)
+static __rte_always_inline void fib_lookup_chunks(enum family family, const struct fib *const *fibs, const void *keys,
+						  uint32_t *nexthops, unsigned n)
 {
 	const size_t key_size = family == IPV4 ? sizeof(uint32_t) : sizeof(uint8_t *);
 	unsigned i, len;
@@ -202,14 +213,33 @@ static __rte_always_inline void fib_lookup_in_turn(enum family family, const str
 	}
 }
 
+static __rte_noinline void fib4_lookup_many(const struct fib *const *fibs, const uint32_t *keys, uint32_t *nexthops,
+					    unsigned n)
+{
+	fib_lookup_chunks(IPV4, fibs, keys, nexthops, n);
+}
+
+static __rte_noinline void fib6_lookup_many(const struct fib *const *fibs, const uint8_t *const *keys,
+					    uint32_t *nexthops, unsigned n)
+{
+	fib_lookup_chunks(IPV6, fibs, keys, nexthops, n);
+}
+
+// Lookups one by one need no arrays on the stack, which the compiler would check in each call.
 void fib4_lookup_bulk(const struct fib *const *fibs, const uint32_t *keys, uint32_t *nexthops, unsigned n)
 {
-	fib_lookup_in_turn(IPV4, fibs, keys, nexthops, n);
+	if (n <= CHUNK && fib_one_by_one(fibs, n))
+		fib_lookup_each(IPV4, fibs, keys, nexthops, n);
+	else
+		fib4_lookup_many(fibs, keys, nexthops, n);
 }
 
 void fib6_lookup_bulk(const struct fib *const *fibs, const uint8_t *const *keys, uint32_t *nexthops, unsigned n)
 {
-	fib_lookup_in_turn(IPV6, fibs, keys, nexthops, n);
+	if (n <= CHUNK && fib_one_by_one(fibs, n))
+		fib_lookup_each(IPV6, fibs, keys, nexthops, n);
+	else
+		fib6_lookup_many(fibs, keys, nexthops, n);
 }
 
 uint32_t fib_lookup(const struct fib *fib, const struct ip_addr *addr)

@@ -135,9 +135,4 @@ static inline edge_t geneve_one(struct rte_mbuf *m)
 	return geneve_payload(m, md, g, md->l3 + length);
 }
 
-static uint16_t decap_geneve(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
-{
-	return node_each(graph, node, objs, n, geneve_one);
-}
-
-NODE(decap_geneve, decap_geneve, DECAP_NEXT);
+NODE_EACH(decap_geneve, geneve_one, DECAP_NEXT);

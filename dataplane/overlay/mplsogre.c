@@ -94,9 +94,4 @@ static inline edge_t mplsogre_one(struct rte_mbuf *m)
 	return mpls_decap(m, md, md->l3 + mplsogre_length(gre[0]));
 }
 
-static uint16_t decap_mplsogre(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
-{
-	return node_each(graph, node, objs, n, mplsogre_one);
-}
-
-NODE(decap_mplsogre, decap_mplsogre, DECAP_NEXT);
+NODE_EACH(decap_mplsogre, mplsogre_one, DECAP_NEXT);

@@ -44,9 +44,4 @@ static inline edge_t mplsoudp_one(struct rte_mbuf *m)
 	return mpls_decap(m, md, md->l3);
 }
 
-static uint16_t decap_mplsoudp(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
-{
-	return node_each(graph, node, objs, n, mplsoudp_one);
-}
-
-NODE(decap_mplsoudp, decap_mplsoudp, DECAP_NEXT);
+NODE_EACH(decap_mplsoudp, mplsoudp_one, DECAP_NEXT);

@@ -72,9 +72,4 @@ static inline edge_t vxlan_one(struct rte_mbuf *m)
 	return decap_vni_frame(m, md, at, &drop_vxlan_unknown_vni, &drop_vxlan_wrong_router_mac);
 }
 
-static uint16_t decap_vxlan(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
-{
-	return node_each(graph, node, objs, n, vxlan_one);
-}
-
-NODE(decap_vxlan, decap_vxlan, DECAP_NEXT);
+NODE_EACH(decap_vxlan, vxlan_one, DECAP_NEXT);
