@@ -362,9 +362,10 @@ static const struct field_limits tunnel_nexthop_fields[] = {
 	{.field = 6},
 	{.field = 7, .max = 63ull},
 	{.field = 9, .min = 1ull, .max = 255ull},
+	{.field = 12},
 };
 static const struct message_limits tunnel_nexthop_limits = {
-	.type = &corelane__v1__tunnel_nexthop__descriptor, .fields = tunnel_nexthop_fields, .n_fields = 9};
+	.type = &corelane__v1__tunnel_nexthop__descriptor, .fields = tunnel_nexthop_fields, .n_fields = 10};
 
 static const struct field_limits group_member_fields[] = {
 	{.field = 0, .flags = LIMIT_REQUIRED, .min = 1ull, .max = 1048575ull},

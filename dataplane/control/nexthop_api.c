@@ -78,7 +78,7 @@ static int nexthop_api_decode_tunnel(const Corelane__V1__TunnelNexthop *in, stru
 	t->fixed_dscp = in->fixed_dscp;
 	t->gre_key = in->gre_key;
 	t->gre_has_key = in->gre_has_key;
-	t->udp6_checksum = in->udp6_checksum;
+	t->udp6_checksum = (uint8_t)in->udp6_checksum;
 	ret = ip_parse_addr(in->remote, "nexthop.tunnel.remote", &t->remote, err);
 	if (ret == 0 && *in->local)
 		ret = ip_parse_addr(in->local, "nexthop.tunnel.local", &t->local, err);
@@ -171,7 +171,7 @@ static void nexthop_api_encode_tunnel(struct api_call *call, const struct tunnel
 	o->ttl = t->ttl;
 	o->gre_key = t->gre_key;
 	o->gre_has_key = t->gre_has_key;
-	o->udp6_checksum = t->udp6_checksum;
+	o->udp6_checksum = (Corelane__V1__Udp6Checksum)t->udp6_checksum;
 }
 
 static void nexthop_api_encode_group(struct api_call *call, const struct nexthop_config *c, PbNexthop *out)

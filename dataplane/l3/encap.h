@@ -31,10 +31,11 @@ struct encap_ops {
 	const char *receive_node; // NULL: the router only sends it
 
 	// Headers between the outer IP header and the payload. The compiler knows them where encap_one() is inlined.
-	uint8_t header; // bytes, at most
-	bool inner_eth; // IP packets get an Ethernet header between the two routers, frames are sent as they are
-	bool inner_ttl; // the byte in front of the payload is a TTL: that of an MPLS label (RFC 3443)
-	bool sequenced; // the sender numbers its packets (pkt_meta.arg)
+	uint8_t header;     // bytes, at most
+	bool inner_eth;     // IP packets get an Ethernet header between the two routers, frames are sent as they are
+	bool inner_ttl;     // the byte in front of the payload is a TTL: that of an MPLS label (RFC 3443)
+	bool sequenced;     // the sender numbers its packets (pkt_meta.arg)
+	bool udp6_checksum; // default of a tunnel over IPv6: it sends a UDP checksum
 
 	// Checks what the options of the fields (api/*.proto) do not: which ones this encapsulation needs. Errors name
 	// "nexthop.tunnel.<field>". NULL: it needs none.

@@ -79,12 +79,15 @@ struct group_member {
 	uint32_t weight;
 };
 
+enum udp6_checksum { UDP6_CHECKSUM_DEFAULT, UDP6_CHECKSUM_ON, UDP6_CHECKSUM_OFF }; // default: the encapsulation's
+
 struct tunnel_config {
 	const struct encap_ops *encap;
 	struct ip_addr local, remote;     // local.family 0: chosen from the port that the underlay route leaves by
 	uint32_t label, vni, session;     // session: ERSPAN's
 	struct rte_ether_addr router_mac; // zero: the virtual router's
-	bool uniform, fixed_dscp, gre_has_key, udp6_checksum;
+	bool uniform, fixed_dscp, gre_has_key;
+	uint8_t udp6_checksum; // enum udp6_checksum
 	uint8_t dscp, ttl;
 	uint32_t gre_key;
 };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tunnel next hops: builds the outer headers and finds the underlay's paths once; encapsulation copies the headers.
 #include <errno.h>
+#include <netinet/in.h>
 
 #include <rte_udp.h>
 
@@ -180,6 +181,14 @@ static void push_ip6(struct nexthop_entry *e, struct nexthop *nh, uint8_t proto)
 	nh->pseudo_sum = ip_fold(ip_sum(ip->src_addr, 32) + rte_cpu_to_be_16(proto));
 }
 
+bool tunnel_udp6_checksum(const struct tunnel_config *t)
+{
+	if (t->encap->proto != IPPROTO_UDP)
+		return false;
+	return t->udp6_checksum == UDP6_CHECKSUM_DEFAULT ? t->encap->udp6_checksum
+							 : t->udp6_checksum == UDP6_CHECKSUM_ON;
+}
+
 static uint16_t tunnel_mtu(const struct nexthop *nh, const struct ip_addr *remote)
 {
 	const struct path_mtu *learned = path_mtu_of(remote);
@@ -203,7 +212,7 @@ void tunnel_build(struct nexthop_entry *e, struct nexthop *nh)
 	nh->fixed_dscp = t->fixed_dscp;
 	nh->tos = (uint8_t)(t->dscp << 2);
 	nh->ttl = t->ttl;
-	nh->udp6_checksum = t->udp6_checksum;
+	nh->udp6_checksum = tunnel_udp6_checksum(t);
 	nh->sequenced = t->encap->sequenced;
 	e->resolved = n > 0 && find_source(e, port_get(adjacency_table[paths[0]]->port));
 	if (!e->resolved)

@@ -80,16 +80,16 @@ static const struct {
 	{"mplsoudp", false, FRAME, LINK4 "4500005c0000400040113c86c0000201cb007109 d23419eb00480000 00064140"},
 	{"mplsoudp", true, IP4,
 	 LINK6
-	 "6b923456003a114020010db800000000000000000000000120010db8000f00000000000000000009 d23419eb003a0000 00064140"},
+	 "6b923456003a114020010db800000000000000000000000120010db8000f00000000000000000009 d23419eb003ada1d 00064140"},
 	{"mplsoudp", true, IP6,
 	 LINK6
-	 "6b923456004e114020010db800000000000000000000000120010db8000f00000000000000000009 d23419eb004e0000 00064140"},
+	 "6b923456004e114020010db800000000000000000000000120010db8000f00000000000000000009 d23419eb004e626d 00064140"},
 	{"mplsoudp", true, FRAME4,
 	 LINK6
-	 "6b9234560048114020010db800000000000000000000000120010db8000f00000000000000000009 d23419eb00480000 00064140"},
+	 "6b9234560048114020010db800000000000000000000000120010db8000f00000000000000000009 d23419eb0048cdce 00064140"},
 	{"mplsoudp", true, FRAME,
 	 LINK6
-	 "600234560048114020010db800000000000000000000000120010db8000f00000000000000000009 d23419eb00480000 00064140"},
+	 "600234560048114020010db800000000000000000000000120010db8000f00000000000000000009 d23419eb0048ef93 00064140"},
 	{"mplsogre", false, IP4, LINK4 "45b9004a00004000402f3bc1c0000201cb007109 00008847 00064140"},
 	{"mplsogre", false, IP6, LINK4 "45b9005e00004000402f3badc0000201cb007109 00008847 00064140"},
 	{"mplsogre", false, FRAME4, LINK4 "45b9005800004000402f3bb3c0000201cb007109 00008847 00064140"},
@@ -207,30 +207,36 @@ static void uniform(void **state)
 	router_nexthop(&c);
 	assert_encap(FREE_ID, "encap_mplsoudp6", router_packet(RED, &p6),
 		     LINK6 "6b923456004e111120010db800000000000000000000000120010db8000f00000000000000000009 "
-			   "d23419eb004e0000 00064111");
+			   "d23419eb004e62cb 00064111");
 }
 
+static void assert_udp6(const char *encap, enum udp6_checksum wanted, const char *headers)
+{
+	struct nexthop_config c = {.id = FREE_ID, .kind = NH_TUNNEL};
+
+	c.tunnel = (struct tunnel_config){.encap = encap_find(encap),
+					  .remote = router_addr(REMOTE6),
+					  .label = 100,
+					  .vni = 100,
+					  .udp6_checksum = (uint8_t)wanted};
+	router_nexthop(&c);
+	assert_encap(FREE_ID, node_of(encap, true), payload(IP4), headers);
+}
+
+#define OUTER6 "20010db8000000000000000000000001 20010db8000f00000000000000000009 "
+#define MPLSOUDP6 LINK6 "6b923456003a1140" OUTER6
+#define VXLAN6 LINK6 "6b923456004c1140" OUTER6
+#define VXLAN_SHIM "0800000000006400 00005e00010102000000aa010800"
+
+// Each encapsulation has its default, see all_kinds().
 static void udp6_checksum(void **state)
 {
-	struct nexthop_config c = {
-		.id = FREE_ID,
-		.kind = NH_TUNNEL,
-		.tunnel = {.encap = encap_find("mplsoudp"), .label = 100, .vni = 100, .udp6_checksum = true}};
-
-	c.tunnel.remote = router_addr(REMOTE6);
-	router_nexthop(&c);
-	assert_encap(FREE_ID, "encap_mplsoudp6", payload(IP4),
-		     LINK6 "6b923456003a114020010db800000000000000000000000120010db8000f00000000000000000009 "
-			   "d23419eb003ada1d 00064140");
-	assert_encap(FREE_ID, "encap_mplsoudp6", payload(IP6),
-		     LINK6 "6b923456004e114020010db800000000000000000000000120010db8000f00000000000000000009 "
-			   "d23419eb004e626d 00064140");
-	c.tunnel.encap = encap_find("vxlan");
-	router_nexthop(&c);
-	assert_encap(FREE_ID, "encap_vxlan6", payload(IP4),
-		     LINK6 "6b923456004c114020010db800000000000000000000000120010db8000f00000000000000000009 "
-			   "d23412b5004ca372 0800000000006400"
-			   "00005e00010102000000aa010800");
+	assert_udp6("mplsoudp", UDP6_CHECKSUM_DEFAULT, MPLSOUDP6 "d23419eb003ada1d 00064140");
+	assert_udp6("mplsoudp", UDP6_CHECKSUM_ON, MPLSOUDP6 "d23419eb003ada1d 00064140");
+	assert_udp6("mplsoudp", UDP6_CHECKSUM_OFF, MPLSOUDP6 "d23419eb003a0000 00064140");
+	assert_udp6("vxlan", UDP6_CHECKSUM_DEFAULT, VXLAN6 "d23412b5004c0000" VXLAN_SHIM);
+	assert_udp6("vxlan", UDP6_CHECKSUM_ON, VXLAN6 "d23412b5004ca372" VXLAN_SHIM);
+	assert_udp6("vxlan", UDP6_CHECKSUM_OFF, VXLAN6 "d23412b5004c0000" VXLAN_SHIM);
 }
 
 // Behind a fabric port with a VLAN.

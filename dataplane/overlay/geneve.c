@@ -68,6 +68,7 @@ static const struct encap_ops geneve = {
 	.receive_node = "decap_geneve",
 	.header = 8 + 8 + 14, // UDP, Geneve, inner Ethernet
 	.inner_eth = true,
+	.udp6_checksum = true, // RFC 8926, section 3.3
 	.check = tunnel_check_vni,
 	.push = geneve_push,
 	.inner = geneve_inner,

@@ -38,6 +38,15 @@ static int setup(void **state)
 	return vni_set(TO_PORT, TARGET(TARGET_NEXTHOP, FREE_ID + 1), NULL);
 }
 
+static void set_udp6_checksum(uint8_t *ip)
+{
+	unsigned len = (unsigned)ip[4] << 8 | ip[5];
+	uint16_t sum = (uint16_t)~router_sum(ip + 40, len, router_sum(ip + 8, 32, IPPROTO_UDP + len));
+
+	ip[46] = (uint8_t)(sum >> 8);
+	ip[47] = (uint8_t)sum;
+}
+
 // The frame as it comes from the wire; text: what follows UDP.
 static struct rte_mbuf *received(bool v6, const char *text)
 {
@@ -56,6 +65,8 @@ static struct rte_mbuf *received(bool v6, const char *text)
 					  .payload = len});
 	memcpy(rte_pktmbuf_mtod_offset(m, void *, m->data_len - len), rte_pktmbuf_mtod(body, void *), len);
 	rte_pktmbuf_free(body);
+	if (v6)
+		set_udp6_checksum(rte_pktmbuf_mtod_offset(m, uint8_t *, 14));
 	return m;
 }
 
@@ -213,6 +224,11 @@ static struct rte_mbuf *inner(bool frame)
 
 static void sent(void **state)
 {
+	struct nexthop_config c = {
+		.id = FREE_ID,
+		.kind = NH_TUNNEL,
+		.tunnel = {.encap = encap_find("geneve"), .vni = TO_RED, .udp6_checksum = UDP6_CHECKSUM_OFF}};
+
 	router_tunnel(FREE_ID, "geneve", "203.0.113.9", TO_RED);
 	assert_int_equal(nexthop_get(FREE_ID)->overhead, 20 + 8 + 8 + 14);
 	assert_sent("encap_geneve4", inner(false),
@@ -222,6 +238,10 @@ static void sent(void **state)
 		    LINK4 "4500004e0000400040113c94c0000201cb007109 d23417c1003a0000 0000655800006400 "
 			  "0200000000220200000000110800");
 	router_tunnel(FREE_ID, "geneve", "2001:db8:f::9", TO_RED);
+	assert_sent("encap_geneve6", inner(false),
+		    LINK6 "60023456003a1140" OUTER6 "d23417c1003acd89 0000655800006400 00005e00010102000000aa010800");
+	c.tunnel.remote = router_addr("2001:db8:f::9");
+	router_nexthop(&c);
 	assert_sent("encap_geneve6", inner(false),
 		    LINK6 "60023456003a1140" OUTER6 "d23417c1003a0000 0000655800006400 00005e00010102000000aa010800");
 }

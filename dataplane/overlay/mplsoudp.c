@@ -20,6 +20,7 @@ static const struct encap_ops mplsoudp = {
 	.receive_node = "decap_mplsoudp",
 	.header = 8 + 4, // UDP, label
 	.inner_ttl = true,
+	.udp6_checksum = true, // RFC 7510, section 3.1
 	.check = mpls_check,
 	.push = mpls_push,
 	.inner = mplsoudp_inner,

@@ -41,6 +41,7 @@ static const struct encap_ops vxlan = {
 	.receive_node = "decap_vxlan",
 	.header = 8 + 8 + 14, // UDP, VXLAN, inner Ethernet
 	.inner_eth = true,
+	.udp6_checksum = false, // RFC 7348, section 5: it should be zero
 	.check = tunnel_check_vni,
 	.push = vxlan_push,
 	.inner = vxlan_inner,

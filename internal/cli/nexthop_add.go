@@ -23,7 +23,8 @@ var tunnelFlags = []fieldFlag{
 	{flag: "ttl", help: "outer TTL in pipe mode"},
 	{flag: "dscp", help: "outer DSCP (default: the tenant's)"},
 	{flag: "gre-key", help: "MPLSoGRE: key to send"},
-	{flag: "udp6-checksum", help: "compute the UDP checksum over IPv6 (default: zero, RFC 6935)"},
+	{flag: "udp6-checksum",
+		help: "UDP checksum over IPv6: on, off, or default, which is on for mplsoudp and geneve, off for vxlan"},
 }
 
 var portNexthopFlags = []fieldFlag{

@@ -78,7 +78,8 @@ static void add_tunnel(uint32_t id, unsigned kind, uint32_t label, bool special)
 					  .remote = router_addr(kinds[kind].remote),
 					  .label = label,
 					  .vni = label};
-	c.tunnel.uniform = c.tunnel.udp6_checksum = c.tunnel.gre_has_key = special;
+	c.tunnel.uniform = c.tunnel.gre_has_key = special;
+	c.tunnel.udp6_checksum = special ? UDP6_CHECKSUM_OFF : UDP6_CHECKSUM_DEFAULT;
 	router_nexthop(&c);
 }
 

@@ -11,9 +11,10 @@ from scapy.layers.inet6 import IPv6
 from scapy.layers.l2 import GRE, Ether
 from scapy.layers.vxlan import VXLAN
 from scapy.packet import Raw
+from scapy.utils import checksum as internet_checksum
 
 from router import GATEWAY_MAC, ROUTER_MAC
-from topology import FAB0, FAB0_MAC, HOST, HOST_MAC, RED, REMOTE_ROUTER_MAC, UDP_PORT, vni
+from topology import FAB0, FAB0_MAC, HOST, HOST_MAC, RED, REMOTE_ROUTER_MAC, UDP_PORT, WITH_UDP6_CHECKSUM, vni
 
 conf.ipv6_enabled = True
 PAYLOAD = bytes(range(64))
@@ -63,14 +64,19 @@ def shim(encap, tag, ttl=64, to_router=ROUTER_MAC, from_router=REMOTE_ROUTER_MAC
     return MPLS(label=tag, s=1, ttl=ttl)
 
 
-def carrier(encap, under, sport=50000, checksum=0, dport=None, **gre):
+def carrier(encap, under, sport=50000, checksum=..., dport=None, **gre):
+    """The header behind the outer IP header. checksum: None computes it; by default it is as the router sends it."""
     if encap == "mplsogre":
         return GRE(proto=0x8847, **gre)
+    if checksum is ...:
+        checksum = None if under == 6 and encap in WITH_UDP6_CHECKSUM else 0
     return UDP(sport=sport, dport=dport or UDP_PORT[encap], chksum=checksum)
 
 
 def from_host(encap, under, packet, tag=RED, ttl=64, tos=0, label_ttl=64, **carried):
     """A packet as the host on the underlay sends it through a tunnel."""
+    if encap != "mplsogre" and under == 6:
+        carried.setdefault("checksum", None)
     return (Ether(src=HOST_MAC, dst=FAB0_MAC) / ip(under, HOST, FAB0, ttl=ttl, tos=tos) / carrier(encap, under, **carried) /
             shim(encap, tag, ttl=label_ttl) / packet)
 
@@ -135,6 +141,18 @@ def checksum_ok(packet, layer):
     return p.__class__(bytes(p))[layer].chksum == seen
 
 
+def with_udp6_checksum(frame, l3=14):
+    """The frame with the checksum of its outer UDP header computed anew, if that is over IPv6."""
+    data, l4 = bytearray(bytes(frame)), l3 + 40
+    if data[l3 - 2:l3] != b"\x86\xdd" or len(data) < l4 + 8 or data[l3 + 6] != 17:
+        return bytes(data)
+    length = int.from_bytes(data[l4 + 4:l4 + 6], "big")
+    data[l4 + 6:l4 + 8] = bytes(2)
+    struct.pack_into("!H", data, l4 + 6,
+                     internet_checksum(bytes(data[l3 + 8:l4]) + struct.pack("!II", length, 17) + bytes(data[l4:l4 + length])) or 0xffff)
+    return bytes(data)
+
+
 def cut(frame, n, l3=14, fix=False):
     """The first n bytes of a frame; `fix` adapts the lengths in the outermost IP header and in a UDP header behind it."""
     data = bytearray(bytes(frame)[:n])
@@ -149,4 +167,4 @@ def cut(frame, n, l3=14, fix=False):
         data[l3:l4] = bytes(header)[:20]
     if data[l3 + (9 if four else 6)] == 17 and n >= l4 + 8:
         struct.pack_into("!H", data, l4 + 4, n - l4)
-    return bytes(data)
+    return with_udp6_checksum(data, l3)

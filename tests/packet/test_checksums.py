@@ -55,7 +55,7 @@ def test_outer_header(network, router):
 @pytest.mark.parametrize("encap", IN_UDP)
 def test_udp6_checksum_is_never_zero(network, router, encap):
     """RFC 8200: a checksum of zero is sent as 0xffff."""
-    dst = network.tunnel(encap, 6, "--udp6-checksum")
+    dst = network.tunnel(encap, 6, "--udp6-checksum", "on")
 
     def packet(word):
         return IP(src=T1[4], dst=dst[4]) / UDP(sport=1, dport=2, chksum=0) / Raw(struct.pack("!H", word))

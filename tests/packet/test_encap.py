@@ -85,11 +85,23 @@ def test_flow_label_is_entropy_too(network, router, encap):
 @pytest.mark.parametrize("inner", FAMILIES)
 @pytest.mark.parametrize("size", [0, 1, 63, 1000])
 def test_udp6_checksum(network, router, encap, inner, size):
-    dst = network.tunnel(encap, 6, "--udp6-checksum")
+    dst = network.tunnel(encap, 6, "--udp6-checksum", "on")
     packet = udp_packet(inner, T1, dst, payload=bytes(i * 7 & 0xff for i in range(size)))
     out = router.run("t1", from_guest(T1, packet))
     assert_out(out, ("fab0", to_host(encap, 6, forwarded(packet), out[0].data, checksum=None)))
     assert Ether(out[0].data)[UDP].chksum != 0 and checksum_ok(Ether(out[0].data), UDP)
+
+
+@pytest.mark.parametrize("encap", IN_UDP)
+@pytest.mark.parametrize("value", ["on", "off", "default"])
+def test_udp6_checksum_of_a_next_hop(network, router, encap, value):
+    dst = network.tunnel(encap, 6, "--udp6-checksum", value)
+    packet = udp_packet(4, T1, dst)
+    out = router.run("t1", from_guest(T1, packet))
+    expected = {"on": {"checksum": None}, "off": {"checksum": 0}, "default": {}}[value]
+    assert_out(out, ("fab0", to_host(encap, 6, forwarded(packet), out[0].data, **expected)))
+    shown = router.cli("nexthop", "show", dst["id"])[0]["tunnel"]["udp6_checksum"]
+    assert shown == f"UDP6_CHECKSUM_{value.upper()}"
 
 
 @pytest.mark.parametrize("under", FAMILIES)

@@ -176,7 +176,7 @@ def test_jumbo_between_guests(jumbo, family, size):
 @pytest.mark.parametrize("inner", FAMILIES)
 def test_jumbo_through_tunnels(network, jumbo, encap, under, inner):
     mtu = 9000 - OVERHEAD[encap, under]
-    options = ("--udp6-checksum",) if under == 6 and encap != "mplsogre" else ()
+    options = ("--udp6-checksum", "on") if under == 6 and encap != "mplsogre" else ()
     dst = network.tunnel(encap, under, *options)
     jumbo.cli("port", "set", "fab0", "--mtu", 9000)
     try:

@@ -5,7 +5,7 @@ from scapy.layers.inet import ICMP, IP, UDP, IPOption_Router_Alert
 from scapy.layers.inet6 import ICMPv6EchoRequest, ICMPv6ND_NS, ICMPv6NDOptSrcLLAddr, IPv6
 from scapy.layers.l2 import ARP, Ether
 
-from packets import assert_nothing, assert_out, cut, forwarded, from_guest, from_host, to_guest, udp_packet
+from packets import assert_nothing, assert_out, cut, forwarded, from_guest, from_host, to_guest, udp_packet, with_udp6_checksum
 from router import GATEWAY_MAC
 from topology import FAMILIES, GATEWAY, IN_UDP, OVERLAYS, RED_UNIFORM, T1
 
@@ -43,7 +43,7 @@ def test_udp_length_ends_before_the_payload(network, router, encap, under):
     for n in range(8, len(bytes(from_host(encap, under, packet)[UDP]))):
         p = from_host(encap, under, packet)
         p[UDP].len = n
-        frames.append(p)
+        frames.append(with_udp6_checksum(p))
     with router.all_dropped(len(frames), {"tunnel_truncated", "tunnel_not_ip", "ip_truncated"}):
         assert_nothing(router.run("fab0", *frames))
 

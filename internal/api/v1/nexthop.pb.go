@@ -127,6 +127,56 @@ func (TunnelMode) EnumDescriptor() ([]byte, []int) {
 	return file_nexthop_proto_rawDescGZIP(), []int{1}
 }
 
+// The UDP checksum of tunnels over IPv6. Packets without one are accepted from ends to which none is sent (RFC 6936).
+type Udp6Checksum int32
+
+const (
+	Udp6Checksum_UDP6_CHECKSUM_DEFAULT Udp6Checksum = 0 // on for MPLSoUDP (RFC 7510) and Geneve (RFC 8926), off for VXLAN (RFC 7348)
+	Udp6Checksum_UDP6_CHECKSUM_ON      Udp6Checksum = 1
+	Udp6Checksum_UDP6_CHECKSUM_OFF     Udp6Checksum = 2
+)
+
+// Enum value maps for Udp6Checksum.
+var (
+	Udp6Checksum_name = map[int32]string{
+		0: "UDP6_CHECKSUM_DEFAULT",
+		1: "UDP6_CHECKSUM_ON",
+		2: "UDP6_CHECKSUM_OFF",
+	}
+	Udp6Checksum_value = map[string]int32{
+		"UDP6_CHECKSUM_DEFAULT": 0,
+		"UDP6_CHECKSUM_ON":      1,
+		"UDP6_CHECKSUM_OFF":     2,
+	}
+)
+
+func (x Udp6Checksum) Enum() *Udp6Checksum {
+	p := new(Udp6Checksum)
+	*p = x
+	return p
+}
+
+func (x Udp6Checksum) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (Udp6Checksum) Descriptor() protoreflect.EnumDescriptor {
+	return file_nexthop_proto_enumTypes[2].Descriptor()
+}
+
+func (Udp6Checksum) Type() protoreflect.EnumType {
+	return &file_nexthop_proto_enumTypes[2]
+}
+
+func (x Udp6Checksum) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use Udp6Checksum.Descriptor instead.
+func (Udp6Checksum) EnumDescriptor() ([]byte, []int) {
+	return file_nexthop_proto_rawDescGZIP(), []int{2}
+}
+
 // Out of a port: to a guest, or to a router of the underlay.
 type PortNexthop struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -197,14 +247,14 @@ type TunnelNexthop struct {
 	Label  uint32 `protobuf:"varint,4,opt,name=label,proto3" json:"label,omitempty"` // MPLS; RFC 3032 reserves those below 16
 	Vni    uint32 `protobuf:"varint,5,opt,name=vni,proto3" json:"vni,omitempty"`     // VXLAN and Geneve, 24 bits
 	// VXLAN and Geneve: MAC of the remote router, for routed traffic
-	RouterMac     string     `protobuf:"bytes,6,opt,name=router_mac,json=routerMac,proto3" json:"router_mac,omitempty"`
-	Mode          TunnelMode `protobuf:"varint,7,opt,name=mode,proto3,enum=corelane.v1.TunnelMode" json:"mode,omitempty"`
-	Dscp          uint32     `protobuf:"varint,8,opt,name=dscp,proto3" json:"dscp,omitempty"` // used instead of the tenant's with fixed_dscp
-	FixedDscp     bool       `protobuf:"varint,9,opt,name=fixed_dscp,json=fixedDscp,proto3" json:"fixed_dscp,omitempty"`
-	Ttl           uint32     `protobuf:"varint,10,opt,name=ttl,proto3" json:"ttl,omitempty"`                     // outer TTL in pipe mode
-	GreKey        uint32     `protobuf:"varint,11,opt,name=gre_key,json=greKey,proto3" json:"gre_key,omitempty"` // MPLSoGRE with fixed key
-	GreHasKey     bool       `protobuf:"varint,12,opt,name=gre_has_key,json=greHasKey,proto3" json:"gre_has_key,omitempty"`
-	Udp6Checksum  bool       `protobuf:"varint,13,opt,name=udp6_checksum,json=udp6Checksum,proto3" json:"udp6_checksum,omitempty"` // compute the UDP checksum over IPv6 (default: zero, RFC 6935)
+	RouterMac     string       `protobuf:"bytes,6,opt,name=router_mac,json=routerMac,proto3" json:"router_mac,omitempty"`
+	Mode          TunnelMode   `protobuf:"varint,7,opt,name=mode,proto3,enum=corelane.v1.TunnelMode" json:"mode,omitempty"`
+	Dscp          uint32       `protobuf:"varint,8,opt,name=dscp,proto3" json:"dscp,omitempty"` // used instead of the tenant's with fixed_dscp
+	FixedDscp     bool         `protobuf:"varint,9,opt,name=fixed_dscp,json=fixedDscp,proto3" json:"fixed_dscp,omitempty"`
+	Ttl           uint32       `protobuf:"varint,10,opt,name=ttl,proto3" json:"ttl,omitempty"`                     // outer TTL in pipe mode
+	GreKey        uint32       `protobuf:"varint,11,opt,name=gre_key,json=greKey,proto3" json:"gre_key,omitempty"` // MPLSoGRE with fixed key
+	GreHasKey     bool         `protobuf:"varint,12,opt,name=gre_has_key,json=greHasKey,proto3" json:"gre_has_key,omitempty"`
+	Udp6Checksum  Udp6Checksum `protobuf:"varint,13,opt,name=udp6_checksum,json=udp6Checksum,proto3,enum=corelane.v1.Udp6Checksum" json:"udp6_checksum,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -323,11 +373,11 @@ func (x *TunnelNexthop) GetGreHasKey() bool {
 	return false
 }
 
-func (x *TunnelNexthop) GetUdp6Checksum() bool {
+func (x *TunnelNexthop) GetUdp6Checksum() Udp6Checksum {
 	if x != nil {
 		return x.Udp6Checksum
 	}
-	return false
+	return Udp6Checksum_UDP6_CHECKSUM_DEFAULT
 }
 
 type GroupMember struct {
@@ -854,7 +904,7 @@ const file_nexthop_proto_rawDesc = "" +
 	"\x04port\x18\x01 \x01(\tB\r\xc2\xf3\x18\tZ\x05portsh\x01R\x04port\x12 \n" +
 	"\aaddress\x18\x02 \x01(\tB\x06\xc2\xf3\x18\x02P\n" +
 	"R\aaddress\x12\x18\n" +
-	"\x03mac\x18\x03 \x01(\tB\x06\xc2\xf3\x18\x02P\tR\x03mac\"\xd3\x03\n" +
+	"\x03mac\x18\x03 \x01(\tB\x06\xc2\xf3\x18\x02P\tR\x03mac\"\xee\x03\n" +
 	"\rTunnelNexthop\x122\n" +
 	"\x05encap\x18\x01 \x01(\x0e2\x12.corelane.v1.EncapB\b\xc2\xf3\x18\x04\b\x01h\x01R\x05encap\x12\x1e\n" +
 	"\x05local\x18\x02 \x01(\tB\b\xc2\xf3\x18\x048\x01P\n" +
@@ -872,8 +922,8 @@ const file_nexthop_proto_rawDesc = "" +
 	"\x03ttl\x18\n" +
 	" \x01(\rB\f\xc2\xf3\x18\b\b\x01\x10\xff\x012\x01@R\x03ttl\x12\x17\n" +
 	"\agre_key\x18\v \x01(\rR\x06greKey\x12\x1e\n" +
-	"\vgre_has_key\x18\f \x01(\bR\tgreHasKey\x12#\n" +
-	"\rudp6_checksum\x18\r \x01(\bR\fudp6Checksum\"e\n" +
+	"\vgre_has_key\x18\f \x01(\bR\tgreHasKey\x12>\n" +
+	"\rudp6_checksum\x18\r \x01(\x0e2\x19.corelane.v1.Udp6ChecksumR\fudp6Checksum\"e\n" +
 	"\vGroupMember\x120\n" +
 	"\anexthop\x18\x01 \x01(\rB\x16\xc2\xf3\x18\x12\b\x01\x10\xff\xff?Z\bnexthopsh\x01R\anexthop\x12$\n" +
 	"\x06weight\x18\x02 \x01(\rB\f\xc2\xf3\x18\b\b\x01\x10\x80\x022\x01\x01R\x06weight\"M\n" +
@@ -933,7 +983,11 @@ const file_nexthop_proto_rawDesc = "" +
 	"\n" +
 	"TunnelMode\x12\x14\n" +
 	"\x10TUNNEL_MODE_PIPE\x10\x00\x12\x17\n" +
-	"\x13TUNNEL_MODE_UNIFORM\x10\x012\xd5\x01\n" +
+	"\x13TUNNEL_MODE_UNIFORM\x10\x01*V\n" +
+	"\fUdp6Checksum\x12\x19\n" +
+	"\x15UDP6_CHECKSUM_DEFAULT\x10\x00\x12\x14\n" +
+	"\x10UDP6_CHECKSUM_ON\x10\x01\x12\x15\n" +
+	"\x11UDP6_CHECKSUM_OFF\x10\x022\xd5\x01\n" +
 	"\bNexthops\x12A\n" +
 	"\x03Add\x12\x1e.corelane.v1.NexthopAddRequest\x1a\x14.corelane.v1.Nexthop\"\x04\xc0\xf3\x18\x03\x12?\n" +
 	"\x03Del\x12\x1e.corelane.v1.NexthopDelRequest\x1a\x12.corelane.v1.Empty\"\x04\xc0\xf3\x18\x03\x12E\n" +
@@ -951,45 +1005,47 @@ func file_nexthop_proto_rawDescGZIP() []byte {
 	return file_nexthop_proto_rawDescData
 }
 
-var file_nexthop_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
+var file_nexthop_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
 var file_nexthop_proto_msgTypes = make([]protoimpl.MessageInfo, 9)
 var file_nexthop_proto_goTypes = []any{
 	(Encap)(0),                 // 0: corelane.v1.Encap
 	(TunnelMode)(0),            // 1: corelane.v1.TunnelMode
-	(*PortNexthop)(nil),        // 2: corelane.v1.PortNexthop
-	(*TunnelNexthop)(nil),      // 3: corelane.v1.TunnelNexthop
-	(*GroupMember)(nil),        // 4: corelane.v1.GroupMember
-	(*GroupNexthop)(nil),       // 5: corelane.v1.GroupNexthop
-	(*Nexthop)(nil),            // 6: corelane.v1.Nexthop
-	(*NexthopState)(nil),       // 7: corelane.v1.NexthopState
-	(*NexthopAddRequest)(nil),  // 8: corelane.v1.NexthopAddRequest
-	(*NexthopDelRequest)(nil),  // 9: corelane.v1.NexthopDelRequest
-	(*NexthopListRequest)(nil), // 10: corelane.v1.NexthopListRequest
-	(*Empty)(nil),              // 11: corelane.v1.Empty
+	(Udp6Checksum)(0),          // 2: corelane.v1.Udp6Checksum
+	(*PortNexthop)(nil),        // 3: corelane.v1.PortNexthop
+	(*TunnelNexthop)(nil),      // 4: corelane.v1.TunnelNexthop
+	(*GroupMember)(nil),        // 5: corelane.v1.GroupMember
+	(*GroupNexthop)(nil),       // 6: corelane.v1.GroupNexthop
+	(*Nexthop)(nil),            // 7: corelane.v1.Nexthop
+	(*NexthopState)(nil),       // 8: corelane.v1.NexthopState
+	(*NexthopAddRequest)(nil),  // 9: corelane.v1.NexthopAddRequest
+	(*NexthopDelRequest)(nil),  // 10: corelane.v1.NexthopDelRequest
+	(*NexthopListRequest)(nil), // 11: corelane.v1.NexthopListRequest
+	(*Empty)(nil),              // 12: corelane.v1.Empty
 }
 var file_nexthop_proto_depIdxs = []int32{
 	0,  // 0: corelane.v1.TunnelNexthop.encap:type_name -> corelane.v1.Encap
 	1,  // 1: corelane.v1.TunnelNexthop.mode:type_name -> corelane.v1.TunnelMode
-	4,  // 2: corelane.v1.GroupNexthop.members:type_name -> corelane.v1.GroupMember
-	2,  // 3: corelane.v1.Nexthop.port:type_name -> corelane.v1.PortNexthop
-	3,  // 4: corelane.v1.Nexthop.tunnel:type_name -> corelane.v1.TunnelNexthop
-	5,  // 5: corelane.v1.Nexthop.group:type_name -> corelane.v1.GroupNexthop
-	11, // 6: corelane.v1.Nexthop.discard:type_name -> corelane.v1.Empty
-	11, // 7: corelane.v1.Nexthop.local:type_name -> corelane.v1.Empty
-	11, // 8: corelane.v1.Nexthop.reject:type_name -> corelane.v1.Empty
-	7,  // 9: corelane.v1.Nexthop.state:type_name -> corelane.v1.NexthopState
-	6,  // 10: corelane.v1.NexthopAddRequest.nexthop:type_name -> corelane.v1.Nexthop
-	8,  // 11: corelane.v1.Nexthops.Add:input_type -> corelane.v1.NexthopAddRequest
-	9,  // 12: corelane.v1.Nexthops.Del:input_type -> corelane.v1.NexthopDelRequest
-	10, // 13: corelane.v1.Nexthops.List:input_type -> corelane.v1.NexthopListRequest
-	6,  // 14: corelane.v1.Nexthops.Add:output_type -> corelane.v1.Nexthop
-	11, // 15: corelane.v1.Nexthops.Del:output_type -> corelane.v1.Empty
-	6,  // 16: corelane.v1.Nexthops.List:output_type -> corelane.v1.Nexthop
-	14, // [14:17] is the sub-list for method output_type
-	11, // [11:14] is the sub-list for method input_type
-	11, // [11:11] is the sub-list for extension type_name
-	11, // [11:11] is the sub-list for extension extendee
-	0,  // [0:11] is the sub-list for field type_name
+	2,  // 2: corelane.v1.TunnelNexthop.udp6_checksum:type_name -> corelane.v1.Udp6Checksum
+	5,  // 3: corelane.v1.GroupNexthop.members:type_name -> corelane.v1.GroupMember
+	3,  // 4: corelane.v1.Nexthop.port:type_name -> corelane.v1.PortNexthop
+	4,  // 5: corelane.v1.Nexthop.tunnel:type_name -> corelane.v1.TunnelNexthop
+	6,  // 6: corelane.v1.Nexthop.group:type_name -> corelane.v1.GroupNexthop
+	12, // 7: corelane.v1.Nexthop.discard:type_name -> corelane.v1.Empty
+	12, // 8: corelane.v1.Nexthop.local:type_name -> corelane.v1.Empty
+	12, // 9: corelane.v1.Nexthop.reject:type_name -> corelane.v1.Empty
+	8,  // 10: corelane.v1.Nexthop.state:type_name -> corelane.v1.NexthopState
+	7,  // 11: corelane.v1.NexthopAddRequest.nexthop:type_name -> corelane.v1.Nexthop
+	9,  // 12: corelane.v1.Nexthops.Add:input_type -> corelane.v1.NexthopAddRequest
+	10, // 13: corelane.v1.Nexthops.Del:input_type -> corelane.v1.NexthopDelRequest
+	11, // 14: corelane.v1.Nexthops.List:input_type -> corelane.v1.NexthopListRequest
+	7,  // 15: corelane.v1.Nexthops.Add:output_type -> corelane.v1.Nexthop
+	12, // 16: corelane.v1.Nexthops.Del:output_type -> corelane.v1.Empty
+	7,  // 17: corelane.v1.Nexthops.List:output_type -> corelane.v1.Nexthop
+	15, // [15:18] is the sub-list for method output_type
+	12, // [12:15] is the sub-list for method input_type
+	12, // [12:12] is the sub-list for extension type_name
+	12, // [12:12] is the sub-list for extension extendee
+	0,  // [0:12] is the sub-list for field type_name
 }
 
 func init() { file_nexthop_proto_init() }
@@ -1012,7 +1068,7 @@ func file_nexthop_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_nexthop_proto_rawDesc), len(file_nexthop_proto_rawDesc)),
-			NumEnums:      2,
+			NumEnums:      3,
 			NumMessages:   9,
 			NumExtensions: 0,
 			NumServices:   1,

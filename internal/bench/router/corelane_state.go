@@ -134,6 +134,9 @@ var encaps = map[scenario.Overlay]apiv1.Encap{scenario.VXLAN: apiv1.Encap_ENCAP_
 func addTunnel(s *state.State, b *scenario.Setup, i int) {
 	t := &b.Tunnels[i]
 	tunnel := &apiv1.TunnelNexthop{Encap: encaps[t.Overlay], Local: t.Local.String(), Remote: t.Remote.String()}
+	if b.Underlay6 && t.Overlay != scenario.MPLSoGRE { // as the other routers and the generator
+		tunnel.Udp6Checksum = apiv1.Udp6Checksum_UDP6_CHECKSUM_OFF
+	}
 	if t.Overlay.HasVNI() {
 		tunnel.Vni = t.Send
 		if !b.Bridged {
