@@ -605,7 +605,7 @@ static const struct field_limits settings_fields[] = {
 	{.field = 16, .flags = LIMIT_REQUIRED | LIMIT_DISTINCT, .min = 1ull, .max = 65535ull, .items = 8ull},
 	{.field = 17, .flags = LIMIT_REQUIRED, .min = 1ull, .max = 100000000ull},
 };
-static const char *const settings_settable[] = {"mplsoudp_ports", "vxlan_ports", "geneve_ports", "mac_age_seconds", "neighbor_age_seconds", "icmp_errors_per_second", "flood_copies_per_second", "label_stack_depth", "flow_tcp_half_open_seconds", "flow_tcp_established_seconds", "flow_tcp_closing_seconds", "flow_udp_seconds", "flow_udp_answered_seconds", "flow_icmp_seconds", "flow_other_seconds", "flow_denied_seconds", "rebalance_seconds", "flow_tcp_strict", NULL};
+static const char *const settings_settable[] = {"mplsoudp_ports", "vxlan_ports", "geneve_ports", "mac_age_seconds", "neighbor_age_seconds", "icmp_errors_per_second", "flood_copies_per_second", "label_stack_depth", "flow_tcp_half_open_seconds", "flow_tcp_established_seconds", "flow_tcp_closing_seconds", "flow_udp_seconds", "flow_udp_answered_seconds", "flow_icmp_seconds", "flow_other_seconds", "flow_denied_seconds", "rebalance_seconds", "flow_tcp_strict", "accept_udp6_zero", NULL};
 static const struct message_limits settings_limits = {
 	.type = &corelane__v1__settings__descriptor, .fields = settings_fields, .n_fields = 17, .settable = settings_settable};
 

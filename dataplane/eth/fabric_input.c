@@ -10,6 +10,7 @@
 #include "graph/node.h"
 #include "l3/encap.h"
 #include "l3/ip_header.h"
+#include "l3/tunnel_end.h"
 #include "l3/underlay.h"
 #include "port/registry.h"
 
@@ -31,6 +32,9 @@ DROP_REASON(fabric_fragment,
 DROP_REASON(fabric_udp_port,
 	    "A UDP packet for this node went to a port that no tunnel uses. See `corelane settings show`.");
 DROP_REASON(fabric_protocol, "A packet for this node has a protocol that the node does not answer.");
+DROP_REASON(fabric_udp6_zero, "A tunnel packet over IPv6 has no UDP checksum, and no tunnel to its source goes without "
+			      "one (RFC 6936). Let the sender compute it, see `corelane nexthop add --help`, or "
+			      "accept such packets from anyone: `corelane settings set --accept-udp6-zero`.");
 DROP_REASON(fabric_bad_udp, "The outer UDP header's length does not fit its packet.");
 
 // Removes the link's padding: the packet ends where its IP and UDP headers say.
@@ -48,7 +52,9 @@ static inline edge_t fabric_not_mine(struct rte_mbuf *m, const struct port_fwd *
 	return f->host ? HOST : drop_as(m, reason);
 }
 
-static inline edge_t fabric_udp_edge(struct rte_mbuf *m, struct pkt_meta *md, const struct port_fwd *f, unsigned l4)
+// v6: RFC 6935 and RFC 6936 accept packets without a checksum only from tunnel ends that are known to send them.
+static __rte_always_inline edge_t fabric_udp_edge(struct rte_mbuf *m, struct pkt_meta *md, const struct port_fwd *f,
+						  unsigned l4, const bool v6)
 {
 	const struct rte_udp_hdr *udp = rte_pktmbuf_mtod_offset(m, const struct rte_udp_hdr *, l4);
 	unsigned encap, len;
@@ -61,6 +67,9 @@ static inline edge_t fabric_udp_edge(struct rte_mbuf *m, struct pkt_meta *md, co
 	encap = encap_by_udp[rte_be_to_cpu_16(udp->dst_port)];
 	if (unlikely(encap == 0))
 		return fabric_not_mine(m, f, &drop_fabric_udp_port);
+	if (v6 && unlikely(udp->dgram_cksum == 0) &&
+	    !tunnel_end_may_send_zero((const struct rte_ipv6_hdr *)RTE_PTR_ADD(m->buf_addr, md->outer), encap))
+		return drop(m, fabric_udp6_zero);
 	fabric_input_trim(m, l4 + len);
 	md->l3 = (uint8_t)(l4 + sizeof(*udp));
 	return (edge_t)(DECAP - 1 + encap);
@@ -89,12 +98,12 @@ static inline edge_t fabric_input_fragment6(struct rte_mbuf *m, const struct por
 				     at + (unsigned)sizeof(*ext));
 }
 
-static inline edge_t fabric_by_protocol(struct rte_mbuf *m, struct pkt_meta *md, const struct port_fwd *f,
-					uint8_t proto, unsigned l3, unsigned l4)
+static __rte_always_inline edge_t fabric_by_protocol(struct rte_mbuf *m, struct pkt_meta *md, const struct port_fwd *f,
+						     uint8_t proto, unsigned l3, unsigned l4, const bool v6)
 {
 	md->outer = (uint16_t)(m->data_off + l3);
 	if (likely(proto == IPPROTO_UDP))
-		return fabric_udp_edge(m, md, f, l4);
+		return fabric_udp_edge(m, md, f, l4, v6);
 	if (encap_by_proto[proto]) {
 		md->l3 = (uint8_t)l4;
 		return (edge_t)(DECAP - 1 + encap_by_proto[proto]);
@@ -128,7 +137,7 @@ static inline edge_t fabric_ip4(struct rte_mbuf *m, struct pkt_meta *md, const s
 	fabric_input_trim(m, l3 + len);
 	md->tos = ip->type_of_service;
 	md->ttl = ip->time_to_live;
-	return fabric_by_protocol(m, md, f, ip->next_proto_id, l3, l3 + hlen);
+	return fabric_by_protocol(m, md, f, ip->next_proto_id, l3, l3 + hlen, false);
 }
 
 static inline edge_t fabric_ip6(struct rte_mbuf *m, struct pkt_meta *md, const struct port_fwd *f, unsigned l3)
@@ -155,7 +164,7 @@ static inline edge_t fabric_ip6(struct rte_mbuf *m, struct pkt_meta *md, const s
 	fabric_input_trim(m, l3 + len);
 	md->tos = ip_tos((const uint8_t *)ip);
 	md->ttl = ip->hop_limits;
-	return fabric_by_protocol(m, md, f, ip->proto, l3, l3 + (unsigned)sizeof(*ip));
+	return fabric_by_protocol(m, md, f, ip->proto, l3, l3 + (unsigned)sizeof(*ip), true);
 }
 
 static inline edge_t fabric_one(struct rte_mbuf *m)

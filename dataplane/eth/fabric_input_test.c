@@ -7,9 +7,11 @@
 #include <string.h>
 
 #include <cmocka.h>
+#include <rte_udp.h>
 
 #include "host/host.h"
 #include "l3/encap.h"
+#include "l3/tunnel_end.h"
 #include "testing/router_fixture.h"
 
 #define HOST "02:00:00:00:0f:01"
@@ -34,12 +36,20 @@ static void assert_dropped(struct rte_mbuf *m, const char *reason)
 	rte_pktmbuf_free(m);
 }
 
-static struct rte_mbuf *udp(const struct packet *p, uint16_t port)
+// The checksum is not verified here.
+static struct rte_mbuf *udp_with(const struct packet *p, uint16_t port, rte_be16_t checksum)
 {
 	struct rte_mbuf *m = router_frame(FABRIC0, PORT, HOST, p);
+	struct rte_udp_hdr *udp = rte_pktmbuf_mtod_offset(m, struct rte_udp_hdr *, m->data_len - 26);
 
-	*rte_pktmbuf_mtod_offset(m, rte_be16_t *, m->data_len - 26 + 2) = rte_cpu_to_be_16(port);
+	udp->dst_port = rte_cpu_to_be_16(port);
+	udp->dgram_cksum = checksum;
 	return m;
+}
+
+static struct rte_mbuf *udp(const struct packet *p, uint16_t port)
+{
+	return udp_with(p, port, 1);
 }
 
 static struct rte_mbuf *proto(const struct packet *p, uint8_t number)
@@ -75,6 +85,38 @@ static void tunnels(void **state)
 	assert_tunnel(udp(&v4, 51234), "decap_mplsoudp", 14 + 20 + 8);
 	encap_set_ports(encap_find("mplsoudp"), (uint32_t[]){6635}, 1);
 	assert_dropped(udp(&v4, 51234), "fabric_udp_port");
+}
+
+// MPLSoUDP sends a checksum over IPv6 by default, VXLAN does not.
+static void udp6_zero(void **state)
+{
+	struct nexthop_config c = {.id = FREE_ID,
+				   .kind = NH_TUNNEL,
+				   .tunnel = {.encap = encap_find("mplsoudp"), .label = 100, .vni = 100}};
+
+	c.tunnel.remote = router_addr(v6.src);
+	assert_edge(udp_with(&v4, 6635, 0), "decap_mplsoudp");
+	assert_dropped(udp_with(&v6, 6635, 0), "fabric_udp6_zero");
+	assert_dropped(udp_with(&v6, 4789, 0), "fabric_udp6_zero");
+	router_nexthop(&c);
+	assert_dropped(udp_with(&v6, 6635, 0), "fabric_udp6_zero");
+	c.tunnel.udp6_checksum = UDP6_CHECKSUM_OFF;
+	router_nexthop(&c);
+	assert_edge(udp_with(&v6, 6635, 0), "decap_mplsoudp");
+	assert_dropped(udp_with(&v6, 4789, 0), "fabric_udp6_zero"); // not for other encapsulations
+	c.tunnel.udp6_checksum = UDP6_CHECKSUM_ON;
+	router_nexthop(&c);
+	assert_dropped(udp_with(&v6, 6635, 0), "fabric_udp6_zero");
+	c.tunnel.udp6_checksum = UDP6_CHECKSUM_DEFAULT;
+	c.tunnel.encap = encap_find("vxlan");
+	router_nexthop(&c);
+	assert_edge(udp_with(&v6, 4789, 0), "decap_vxlan");
+	assert_int_equal(nexthop_del(FREE_ID, NULL), 0);
+	assert_dropped(udp_with(&v6, 4789, 0), "fabric_udp6_zero");
+	accept_udp6_zero = true;
+	assert_edge(udp_with(&v6, 4789, 0), "decap_vxlan");
+	accept_udp6_zero = false;
+	assert_edge(udp_with(&v6, 4789, 1), "decap_vxlan");
 }
 
 static void local(void **state)
@@ -334,6 +376,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(tunnels),
+		cmocka_unit_test(udp6_zero),
 		cmocka_unit_test(local),
 		cmocka_unit_test(neighbor_protocols),
 		cmocka_unit_test(not_ours),

@@ -26,7 +26,7 @@ struct encap {
 
 static struct encap encaps[ENCAP_MAX], *first;
 static unsigned n_encaps;
-static const struct encap_ops *received[ENCAP_MAX + 1]; // by place, plus one
+static const struct encap_ops *received[ENCAP_RECEIVE_PLACES]; // by place, plus one
 
 static struct encap *encap_of(const struct encap_ops *ops)
 {
@@ -111,6 +111,11 @@ enum encap_inner encap_inner(unsigned of, const uint8_t *p, unsigned n, unsigned
 unsigned encap_send_place(const struct encap_ops *ops, bool v6)
 {
 	return encap_of(ops)->send + v6;
+}
+
+unsigned encap_receive_place(const struct encap_ops *ops)
+{
+	return encap_of(ops)->receive;
 }
 
 uint16_t encap_udp_port(const struct encap_ops *ops)

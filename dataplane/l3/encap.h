@@ -17,6 +17,7 @@ struct nexthop;
 struct tunnel_config;
 
 #define ENCAP_MAX 16
+#define ENCAP_RECEIVE_PLACES (ENCAP_MAX + 1)
 
 // What a tunnel carries. An MPLS payload that does not begin with an IP header is a frame.
 enum encap_inner { ENCAP_INNER_NONE, ENCAP_INNER_PACKET, ENCAP_INNER_FRAME };
@@ -60,6 +61,8 @@ void encap_register(const struct encap_ops *ops); // before main()
 #define ENCAP_RECEIVE_NODES "decap" // the list's name (graph/node.h)
 extern uint8_t encap_by_udp[65536]; // by destination port, 0 = no tunnel
 extern uint8_t encap_by_proto[256]; // by protocol of the outer IP header, 0 = no tunnel, or UDP
+
+unsigned encap_receive_place(const struct encap_ops *ops); // its entries in these tables; 0: the router only sends it
 
 // of: an entry of these tables.
 enum encap_inner encap_inner(unsigned of, const uint8_t *p, unsigned n, unsigned *at);

@@ -12,6 +12,7 @@
 #include "graph/trace.h"
 #include "l3/fib.h"
 #include "l3/path_mtu.h"
+#include "l3/tunnel_end.h"
 #include "l3/underlay.h"
 #include "neighbor/adjacency.h"
 #include "neighbor/neighbor.h"
@@ -171,6 +172,11 @@ static int nexthop_publish(struct nexthop_entry *e)
 	return 0;
 }
 
+static int nexthop_no_memory(struct error *err)
+{
+	return error_set(err, ENOMEM, NULL, NULL, NULL, "no memory for a next hop");
+}
+
 static int nexthop_check_group(const struct nexthop_config *cfg, struct error *err)
 {
 	const struct nexthop_entry *m;
@@ -228,54 +234,72 @@ static void nexthop_ref_members(const struct nexthop_config *cfg, void (*fn)(uin
 		fn(cfg->group.member[i].nexthop);
 }
 
-static void nexthop_release(struct nexthop_entry *e)
+// Takes what the next hop needs besides its members.
+static int nexthop_hold(struct nexthop_entry *e, struct error *err)
 {
-	nexthop_ref_members(&e->cfg, nexthop_unref);
+	const struct nexthop_config *c = &e->cfg;
+
+	e->adj = UINT32_MAX;
+	e->way = NULL;
+	if (c->kind == NH_PORT)
+		return adjacency_hold(c->port.id, &c->port.addr, &c->port.mac, &e->adj, err);
+	if (c->kind == NH_TUNNEL)
+		e->way = tunnel_way_hold(&c->tunnel);
+	return c->kind == NH_TUNNEL && e->way == NULL ? nexthop_no_memory(err) : 0;
+}
+
+static void nexthop_put(struct nexthop_entry *e)
+{
 	if (e->adj != UINT32_MAX)
 		adjacency_put(e->adj);
 	e->adj = UINT32_MAX;
+	if (e->way)
+		tunnel_way_put(e->way, &e->cfg.tunnel);
+	e->way = NULL;
+}
+
+static void nexthop_release(struct nexthop_entry *e)
+{
+	nexthop_ref_members(&e->cfg, nexthop_unref);
+	nexthop_put(e);
 }
 
 int nexthop_add(const struct nexthop_config *wanted, bool replace, struct error *err)
 {
-	struct nexthop_config cfg = *wanted;
-	struct nexthop_entry *e, old = {.adj = UINT32_MAX};
-	int ret = nexthop_check(&cfg, replace, err);
-	uint32_t adj = UINT32_MAX;
+	struct nexthop_entry new = {.cfg = *wanted}, old = {.adj = UINT32_MAX}, *e;
+	uint32_t id = wanted->id;
+	int ret = nexthop_check(&new.cfg, replace, err);
 
+	if (ret == 0)
+		ret = nexthop_hold(&new, err);
 	if (ret < 0)
 		return ret;
-	if (cfg.kind == NH_PORT) {
-		ret = adjacency_hold(cfg.port.id, &cfg.port.addr, &cfg.port.mac, &adj, err);
-		if (ret < 0)
-			return ret;
-	}
-	e = entries[cfg.id];
+	e = entries[id];
 	if (e)
 		old = *e;
 	else
 		e = calloc(1, sizeof(*e));
 	if (e) {
-		e->cfg = cfg;
-		e->adj = adj;
+		e->cfg = new.cfg;
+		e->adj = new.adj;
+		e->way = new.way;
 	}
 	if (e == NULL || nexthop_publish(e) < 0) {
-		if (adj != UINT32_MAX)
-			adjacency_put(adj);
-		if (entries[cfg.id])
+		nexthop_put(&new);
+		if (entries[id])
 			*e = old;
 		else
 			free(e);
-		return error_set(err, ENOMEM, NULL, NULL, NULL, "no memory for a next hop");
+		return nexthop_no_memory(err);
 	}
-	nexthop_ref_members(&cfg, nexthop_ref);
-	if (entries[cfg.id] == NULL) {
-		entries[cfg.id] = e;
-		n_api += cfg.id < NEXTHOP_API_MAX;
-		if (cfg.id < NEXTHOP_API_MAX)
-			end_api = RTE_MAX(end_api, cfg.id + 1);
+	nexthop_ref_members(&new.cfg, nexthop_ref);
+	if (entries[id] == NULL) {
+		entries[id] = e;
+		n_api += id < NEXTHOP_API_MAX;
+		if (id < NEXTHOP_API_MAX)
+			end_api = RTE_MAX(end_api, id + 1);
 		else
-			end_system = RTE_MAX(end_system, cfg.id + 1);
+			end_system = RTE_MAX(end_system, id + 1);
 	} else {
 		nexthop_release(&old); // workers have the new one
 	}

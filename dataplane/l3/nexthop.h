@@ -113,8 +113,9 @@ struct nexthop_entry { // control plane's view of one next hop
 	struct nexthop_config cfg;
 	uint32_t refs; // routes, labels, VNIs, groups, bridges that point here
 	bool resolved;
-	uint32_t adj;          // NH_PORT: held adjacency, UINT32_MAX = none
-	struct ip_addr source; // NH_TUNNEL: outer source in use
+	uint32_t adj;           // NH_PORT: held adjacency, UINT32_MAX = none
+	struct ip_addr source;  // NH_TUNNEL: outer source in use
+	struct tunnel_way *way; // NH_TUNNEL: held
 	uint16_t overhead;
 };
 

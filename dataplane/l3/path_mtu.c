@@ -11,6 +11,7 @@
 #include "base/event.h"
 #include "graph/drop.h"
 #include "l3/nexthop.h"
+#include "l3/tunnel_end.h"
 #include "worker/punt.h"
 
 #define LEARNED_MAX 1024 // remote ends
@@ -76,24 +77,22 @@ bool path_mtu_read(const struct rte_mbuf *m, unsigned l3, unsigned at, bool v6, 
 	       r->mtu >= (v6 ? PATH_MTU_MIN6 : PATH_MTU_MIN4) && r->mtu < UINT16_MAX;
 }
 
-static bool path_mtu_sends(const struct nexthop_entry *e, const struct path_mtu_report *r)
+static bool path_mtu_sends(const struct tunnel_way *w, const struct path_mtu_report *r)
 {
-	const struct tunnel_config *t = &e->cfg.tunnel;
-
-	return e->cfg.kind == NH_TUNNEL && e->resolved && ip_addr_eq(&t->remote, &r->destination) &&
-	       ip_addr_eq(&e->source, &r->source) && t->encap->proto == r->proto &&
-	       (r->proto != IPPROTO_UDP || encap_udp_port(t->encap) == r->port);
+	return ip_addr_eq(&w->source, &r->source) && w->encap->proto == r->proto &&
+	       (r->proto != IPPROTO_UDP || encap_udp_port(w->encap) == r->port);
 }
 
 // The largest outer packet that the tunnels which may have sent the quoted packet send; 0: there is none.
 static unsigned longest_sent(const struct path_mtu_report *r)
 {
-	const struct nexthop_entry *e;
+	const struct tunnel_end *end = tunnel_end_find(&r->destination);
+	const struct tunnel_way *w;
 	unsigned most = 0;
 
-	for (e = nexthop_next(0); e; e = nexthop_next(e->cfg.id))
-		if (path_mtu_sends(e, r))
-			most = RTE_MAX(most, (unsigned)nexthop_table[e->cfg.id]->mtu + e->overhead);
+	for (w = end ? end->ways : NULL; w; w = w->next)
+		if (path_mtu_sends(w, r))
+			most = RTE_MAX(most, (unsigned)w->mtu);
 	return most;
 }
 

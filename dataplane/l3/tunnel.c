@@ -10,6 +10,7 @@
 #include "l3/nexthop.h"
 #include "l3/path_mtu.h"
 #include "l3/tunnel.h"
+#include "l3/tunnel_end.h"
 #include "l3/vrf.h"
 #include "neighbor/adjacency.h"
 #include "neighbor/neighbor.h"
@@ -215,6 +216,7 @@ void tunnel_build(struct nexthop_entry *e, struct nexthop *nh)
 	nh->udp6_checksum = tunnel_udp6_checksum(t);
 	nh->sequenced = t->encap->sequenced;
 	e->resolved = n > 0 && find_source(e, port_get(adjacency_table[paths[0]]->port));
+	e->way->source.family = 0;
 	if (!e->resolved)
 		return;
 	nh->n_paths = fill_paths(nh, paths, n);
@@ -226,6 +228,8 @@ void tunnel_build(struct nexthop_entry *e, struct nexthop *nh)
 	else
 		push_ip6(e, nh, t->encap->proto);
 	mtu = tunnel_mtu(nh, &t->remote);
+	e->way->source = e->source;
+	e->way->mtu = mtu;
 	e->overhead = nh->hdr_len;
 	nh->mtu = mtu > nh->hdr_len ? (uint16_t)(mtu - nh->hdr_len) : 0;
 	nh->edge = (uint8_t)(NH_EDGE_ENCAP + encap_send_place(t->encap, t->remote.family == IPV6));

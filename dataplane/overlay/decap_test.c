@@ -92,7 +92,7 @@ static struct rte_mbuf *frame(unsigned kind, const struct outer *o, const char *
 					  .payload = len});
 	memcpy(rte_pktmbuf_mtod_offset(m, void *, m->data_len - len), rte_pktmbuf_mtod(body, void *), len);
 	rte_pktmbuf_free(body);
-	if (o->udp_checksum)
+	if (o->udp_checksum || (o->v6 && kind != MPLSOGRE))
 		set_udp_checksum(m, o->v6, o->checksum_error);
 	return m;
 }

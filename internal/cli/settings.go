@@ -41,6 +41,9 @@ var settingFlags = []fieldFlag{
 	{flag: "rebalance", field: "rebalance_seconds",
 		help: "interval of moving queues and table entries to workers with less load; 0: only by 'corelane worker " +
 			"rebalance'"},
+	{flag: "accept-udp6-zero",
+		help: "accept tunnel packets over IPv6 without a UDP checksum from any source; otherwise only from ends " +
+			"to which a tunnel sends none either"},
 	{flag: "flow-tcp-strict", help: "a TCP connection must begin with SYN"},
 }
 

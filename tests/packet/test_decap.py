@@ -3,17 +3,21 @@
 import pytest
 from scapy.contrib.mpls import MPLS
 from scapy.layers.inet import IP, UDP
+from scapy.layers.inet6 import IPv6
 from scapy.layers.l2 import GRE, Ether
 from scapy.layers.vxlan import VXLAN
 from scapy.packet import Raw
 
-from packets import assert_nothing, assert_out, carrier, forwarded, from_guest, from_host, ip, shim, to_guest, to_host, udp_packet
+from packets import (assert_nothing, assert_out, carrier, forwarded, from_guest, from_host, ip, shim, to_guest, to_host, udp_packet,
+                     with_udp6_checksum)
 from router import GATEWAY_MAC
-from topology import BLUE, B1, FAB0, FAB0_MAC, FAMILIES, GATEWAY, HOST, HOST_MAC, IN_UDP, OVERLAYS, RED, RED_UNIFORM, T1, UDP_PORT, vni
+from topology import (BLUE, B1, FAB0, FAB0_MAC, FAMILIES, GATEWAY, HOST, HOST_MAC, IN_UDP, OVERLAYS, RED, RED_UNIFORM, T1, UDP_PORT,
+                      WITH_UDP6_CHECKSUM, ids_of, vni)
 
 combinations = pytest.mark.parametrize("encap,under,inner", [(e, u, i) for e in OVERLAYS for u in FAMILIES for i in FAMILIES])
 outsides = pytest.mark.parametrize("encap,under", [(e, u) for e in OVERLAYS for u in FAMILIES])
 FAR = {4: "10.2.0.9", 6: "fd00:2::9"}  # the sender's address inside
+OTHER_HOST = "2001:db8:99::1"  # no route leads there: it is not asked for its MAC
 
 
 def gre_with(under, packet, **bits):
@@ -75,14 +79,57 @@ def test_pipe_ignores_the_tunnel_ttl(network, router, inner):
 @pytest.mark.parametrize("encap", IN_UDP)
 @pytest.mark.parametrize("under", FAMILIES)
 def test_udp_checksum(network, router, encap, under):
-    """Zero (RFC 6935 for IPv6) and correct checksums are accepted, wrong ones are not."""
+    """Correct checksums are accepted, wrong ones are not. Over IPv4 there may be none."""
     packet = udp_packet(4, FAR, T1)
     good = from_host(encap, under, packet, checksum=None)
     wrong = Ether(bytes(good))
     wrong[UDP].chksum ^= 0x0100
+    accepted = [good] + [from_host(encap, 4, packet, checksum=0)] * (under == 4)
     with router.drops(tunnel_udp_checksum=1):
-        out = router.run("fab0", good, wrong, from_host(encap, under, packet, checksum=0))
-    assert_out(out, *[("t1", to_guest(T1, forwarded(packet)))] * 2)
+        out = router.run("fab0", wrong, *accepted)
+    assert_out(out, *[("t1", to_guest(T1, forwarded(packet)))] * len(accepted))
+
+
+@pytest.fixture
+def other_host(network, router):
+    """A host to which no other test has a tunnel. Yields what adds one, or replaces it."""
+    def tunnel(encap, checksum):
+        router.cli("nexthop", "add", 900, "tunnel", "--encap", encap, "--remote", OTHER_HOST, *ids_of(RED)[encap], "--udp6-checksum",
+                   checksum, "--replace")
+    router.cli("nexthop", "add", 900, "discard")
+    yield tunnel
+    router.cli("nexthop", "del", 900)
+
+
+@pytest.mark.parametrize("encap", IN_UDP)
+def test_udp6_zero(other_host, router, encap):
+    """RFC 6936: packets without a checksum are accepted only from ends to which this node sends none either."""
+    packet = udp_packet(4, FAR, T1)
+    zero, good = (from_host(encap, 6, packet, checksum=c) for c in (0, None))
+    for frame in zero, good:
+        frame[IPv6].src = OTHER_HOST
+    accepted, refused = [("t1", to_guest(T1, forwarded(packet)))] * 2, [("t1", to_guest(T1, forwarded(packet)))]
+
+    def check(expected):
+        with router.drops(**({} if expected is accepted else {"fabric_udp6_zero": 1})):
+            assert_out(router.run("fab0", zero, good), *expected)
+
+    check(refused)
+    other_host(encap, "on")
+    check(refused)
+    other_host("vxlan" if encap == "geneve" else "geneve", "off")  # another encapsulation
+    check(refused)
+    other_host(encap, "off")
+    check(accepted)
+    other_host(encap, "default")
+    check(refused if encap in WITH_UDP6_CHECKSUM else accepted)
+    other_host(encap, "on")
+    router.cli("settings", "set", "--accept-udp6-zero")
+    try:
+        check(accepted)
+    finally:
+        router.cli("settings", "set", "--accept-udp6-zero=false")
+    check(refused)
 
 
 @pytest.mark.parametrize("under", FAMILIES)
@@ -160,7 +207,7 @@ def test_vxlan_refused(network, router, under):
     packet = udp_packet(4, FAR, T1)
 
     def vx(flags="Instance", number=vni(RED), dst="02:00:00:00:aa:01", ether_type=0x0800):
-        outer = Ether(src=HOST_MAC, dst=FAB0_MAC) / ip(under, HOST, FAB0) / carrier("vxlan", under)
+        outer = Ether(src=HOST_MAC, dst=FAB0_MAC) / ip(under, HOST, FAB0) / carrier("vxlan", under, checksum=0 if under == 4 else None)
         return outer / VXLAN(flags=flags, vni=number) / Ether(src=HOST_MAC, dst=dst, type=ether_type) / Raw(bytes(packet))
 
     with router.drops():
@@ -182,7 +229,7 @@ def test_payload_of_another_version(network, router, encap, under):
     at = len(frame) - len(bytes(udp_packet(4, FAR, T1)))
     frame[at] = 0x55
     with router.drops(tunnel_not_ip=1):
-        assert_nothing(router.run("fab0", frame))
+        assert_nothing(router.run("fab0", with_udp6_checksum(frame)))
 
 
 @pytest.mark.parametrize("encap", OVERLAYS)

@@ -718,8 +718,11 @@ type Settings struct {
 	RebalanceSeconds uint32 `protobuf:"varint,16,opt,name=rebalance_seconds,json=rebalanceSeconds,proto3" json:"rebalance_seconds,omitempty"`
 	// a TCP connection must begin with SYN: connections that are older than the router are refused
 	FlowTcpStrict bool `protobuf:"varint,15,opt,name=flow_tcp_strict,json=flowTcpStrict,proto3" json:"flow_tcp_strict,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	// Tunnel packets over IPv6 without a UDP checksum are accepted from any source; default: only from the remote ends of
+	// tunnels to which this node sends none either
+	AcceptUdp6Zero bool `protobuf:"varint,19,opt,name=accept_udp6_zero,json=acceptUdp6Zero,proto3" json:"accept_udp6_zero,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *Settings) Reset() {
@@ -878,6 +881,13 @@ func (x *Settings) GetFlowTcpStrict() bool {
 	return false
 }
 
+func (x *Settings) GetAcceptUdp6Zero() bool {
+	if x != nil {
+		return x.AcceptUdp6Zero
+	}
+	return false
+}
+
 type SettingsSetRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Settings      *Settings              `protobuf:"bytes,1,opt,name=settings,proto3" json:"settings,omitempty"`
@@ -1009,7 +1019,7 @@ const file_system_proto_rawDesc = "" +
 	"\btotal_ns\x18\x03 \x01(\x04R\atotalNs\x12\x1d\n" +
 	"\n" +
 	"longest_ns\x18\x04 \x01(\x04R\tlongestNs\x12&\n" +
-	"\x0flongest_time_ns\x18\x05 \x01(\x04R\rlongestTimeNs\"\xb4\t\n" +
+	"\x0flongest_time_ns\x18\x05 \x01(\x04R\rlongestTimeNs\"\xde\t\n" +
 	"\bSettings\x12?\n" +
 	"\x0emplsoudp_ports\x18\x01 \x03(\rB\x18\xc2\xf3\x18\x14\b\x01\x10\xff\xff\x032\x02\xeb3H\x01h\x01\x80\x01\b\x88\x01\x01R\rmplsoudpPorts\x129\n" +
 	"\vvxlan_ports\x18\x02 \x03(\rB\x18\xc2\xf3\x18\x14\b\x01\x10\xff\xff\x032\x02\xb5%H\x01h\x01\x80\x01\b\x88\x01\x01R\n" +
@@ -1031,7 +1041,8 @@ const file_system_proto_rawDesc = "" +
 	"\x12flow_other_seconds\x18\r \x01(\rB\x12\xc2\xf3\x18\x0e\b\x01\x10\xc0\xd1\x022\x02\xd8\x04H\x01h\x01R\x10flowOtherSeconds\x12A\n" +
 	"\x13flow_denied_seconds\x18\x0e \x01(\rB\x11\xc2\xf3\x18\r\b\x01\x10\xc0\xd1\x022\x01\x05H\x01h\x01R\x11flowDeniedSeconds\x124\n" +
 	"\x11rebalance_seconds\x18\x10 \x01(\rB\a\xc2\xf3\x18\x03\x10\x90\x1cR\x10rebalanceSeconds\x12&\n" +
-	"\x0fflow_tcp_strict\x18\x0f \x01(\bR\rflowTcpStrict\"j\n" +
+	"\x0fflow_tcp_strict\x18\x0f \x01(\bR\rflowTcpStrict\x12(\n" +
+	"\x10accept_udp6_zero\x18\x13 \x01(\bR\x0eacceptUdp6Zero\"j\n" +
 	"\x12SettingsSetRequest\x12<\n" +
 	"\bsettings\x18\x01 \x01(\v2\x15.corelane.v1.SettingsB\t\xc2\xf3\x18\x05h\x01\x90\x01\x01R\bsettings\x12\x16\n" +
 	"\x06fields\x18\x02 \x03(\tR\x06fields2\x94\x02\n" +
