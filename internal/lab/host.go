@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"os/user"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -20,18 +21,41 @@ import (
 	"github.com/corelane/corelane/internal/wait"
 )
 
-// Dir has the files of a host: node.yaml, corelaned.log, corelaned.sock.
+// daemonUser is the user that corelaned runs as: an unprivileged one that each machine has.
+const daemonUser = "nobody"
+
+// Dir has the files of a host: node.yaml, corelaned.log, and the folder of its corelaned.
 func (l *Lab) Dir(h Host) string { return filepath.Join(l.Ledger.dir, h.Name) }
 
+// runDir belongs to the user of corelaned. So nothing that root writes is in it.
+func (l *Lab) runDir(h Host) string { return filepath.Join(l.Dir(h), "run") }
+
 // Socket returns the path of the API socket of the host's corelaned.
-func (l *Lab) Socket(h Host) string { return filepath.Join(l.Dir(h), "corelaned.sock") }
+func (l *Lab) Socket(h Host) string { return filepath.Join(l.runDir(h), "corelaned.sock") }
+
+func (l *Lab) makeDirs(h Host) error {
+	owner, err := user.Lookup(daemonUser)
+	if err != nil {
+		return err
+	}
+	uid, _ := strconv.Atoi(owner.Uid)
+	gid, _ := strconv.Atoi(owner.Gid)
+	if err := os.Mkdir(l.Dir(h), 0o755); err != nil {
+		return err
+	}
+	if err := os.Mkdir(l.runDir(h), 0o711); err != nil {
+		return err
+	}
+	return os.Chown(l.runDir(h), uid, gid)
+}
 
 func (l *Lab) startDaemon(h Host, daemon string, cpu int, o Options) (*process.Process, error) {
-	if err := os.Mkdir(l.Dir(h), 0o755); err != nil {
+	if err := l.makeDirs(h); err != nil {
 		return nil, err
 	}
-	argv := append([]string{daemon, "--run-dir", l.Dir(h), "--socket", l.Socket(h), "--worker-cpus", strconv.Itoa(cpu),
-		"--idle", o.Idle, "--memory", strconv.Itoa(o.MemoryMB), "--router-mac", h.routerMac()}, o.DaemonArgs...)
+	argv := append([]string{daemon, "--user", daemonUser, "--run-dir", l.runDir(h), "--socket", l.Socket(h),
+		"--worker-cpus", strconv.Itoa(cpu), "--idle", o.Idle, "--memory", strconv.Itoa(o.MemoryMB),
+		"--router-mac", h.routerMac()}, o.DaemonArgs...)
 	return l.Ledger.start("corelaned "+h.Name, l.Netns(h.Name), filepath.Join(l.Dir(h), "corelaned.log"), argv...)
 }
 

@@ -3,8 +3,10 @@ package lab
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
+	"os/user"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -47,15 +49,30 @@ func needSystem(t *testing.T) Options {
 	if os.Geteuid() != 0 || os.Getenv(envDaemon) == "" {
 		t.Skip("needs root and " + envDaemon)
 	}
-	return Options{Root: filepath.Join(t.TempDir(), "run", "lab"), Daemon: os.Getenv(envDaemon), MemoryMB: 128,
+	dir := t.TempDir()
+	if err := os.Chmod(filepath.Dir(dir), 0o755); err != nil { // for the daemons' user
+		t.Fatal(err)
+	}
+	return Options{Root: filepath.Join(dir, "run", "lab"), Daemon: os.Getenv(envDaemon), MemoryMB: 128,
 		Say: func(s string) {
 			t.Log(s)
 		}}
 }
 
-// residue lists what is left of the test's lab on this machine.
-func residue(t *testing.T, root string) []string {
+// residue lists what is left of the test's lab on this machine. The kernel ends the helper of a daemon that has ended,
+// which may take a moment.
+func residue(t *testing.T, root string) (left []string) {
 	t.Helper()
+	for range 100 {
+		if left = residueNow(root); len(left) == 0 {
+			break
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	return left
+}
+
+func residueNow(root string) []string {
 	var left []string
 	names, _ := filepath.Glob(filepath.Join(namespace.Dir, "cl-"+testLab+"-*"))
 	left = append(left, names...)
@@ -70,6 +87,24 @@ func residue(t *testing.T, root string) []string {
 		}
 	}
 	return left
+}
+
+// checkUsers fails unless each router runs as the unprivileged user.
+func checkUsers(t *testing.T, l *Lab) {
+	t.Helper()
+	for _, h := range l.corelaneHosts() {
+		info, err := os.Stat(l.Socket(h))
+		if err != nil {
+			t.Fatal(err)
+		}
+		owner, err := user.Lookup(daemonUser)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if uid := fmt.Sprint(info.Sys().(*syscall.Stat_t).Uid); uid != owner.Uid {
+			t.Errorf("%s belongs to user %s, not to %s (%s)", l.Socket(h), uid, daemonUser, owner.Uid)
+		}
+	}
 }
 
 func TestLabPassesTraffic(t *testing.T) {
@@ -90,6 +125,7 @@ func TestLabPassesTraffic(t *testing.T) {
 		!strings.Contains(err.Error(), "is up already") {
 		t.Errorf("a second one: %v", err)
 	}
+	checkUsers(t, l)
 	path := l.paths(l.Networks[0])[0]
 	for _, u := range []Underlay{IPv4, IPv6} {
 		if err := l.Configure(t.Context(), u); err != nil {
