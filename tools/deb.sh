@@ -1,7 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Packs what `make install` would install as dist/corelane_VERSION_ARCH.deb; the libraries it needs are found by dpkg-shlibdeps.
+# Packs what `make install` would install as corelane_VERSION_ARCH.deb: deb.sh [DIRECTORY]   (default: dist)
+# The libraries that it needs are found by dpkg-shlibdeps.
 set -eu
+out=$(realpath -m "${1:-$(dirname "$0")/../dist}")
 cd "$(dirname "$0")/.."
 version=$(sed -n "s/^  version: '\(.*\)',/\1/p" meson.build)
 arch=$(dpkg --print-architecture)
@@ -56,5 +58,5 @@ set -e
 [ "$1" != remove ] || [ ! -d /run/systemd/system ] || systemctl stop corelane-agent.service corelaned.service
 EOF
 chmod 755 "$stage"/DEBIAN/{postinst,postrm,prerm}
-mkdir -p dist
-dpkg-deb --root-owner-group --build "$stage" "dist/corelane_${version}_$arch.deb"
+mkdir -p "$out"
+dpkg-deb --root-owner-group --build "$stage" "$out/corelane_${version}_$arch.deb"

@@ -11,7 +11,7 @@ build=(ca-certificates gcc libc6-dev meson ninja-build pkgconf
 demo=(iproute2 iputils-ping ethtool iperf3 tcpdump tshark)
 bench=(iproute2 nftables dpdk-dev openvswitch-switch openvswitch-switch-dpdk) # the routers that Corelane is compared with
 test=("${demo[@]}" "${bench[@]}" clang llvm libbpf-dev libclang-rt-14-dev protobuf-compiler python3 python3-pytest python3-scapy strace
-  valgrind chromium graphviz)
+  valgrind chromium graphviz systemd-container dpkg-dev)
 lint=(clang-format cppcheck codespell shellcheck pyflakes3)
 
 profile=${1:-all}
@@ -22,7 +22,7 @@ case $profile in
   bench) packages=("${build[@]}" "${bench[@]}") ;;
   lint) packages=("${build[@]}" "${lint[@]}") ;;
   deb) packages=("${build[@]}" dpkg-dev) ;;
-  all) packages=("${build[@]}" "${test[@]}" "${lint[@]}" dpkg-dev) ;;
+  all) packages=("${build[@]}" "${test[@]}" "${lint[@]}") ;;
   *) echo "usage: $0 [build|demo|test|bench|lint|deb|all]" >&2 && exit 2 ;;
 esac
 

@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The Debian package under a systemd that is process 1: a container on a copy of this machine's file system, with the units as they
+are installed."""
+import contextlib
+import ctypes
+import glob
+import os
+import shutil
+import signal
+import subprocess
+import time
+
+import pytest
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+PR_SET_PDEATHSIG = 1
+NET_ADMIN, NET_RAW, SYS_ADMIN = 1 << 12, 1 << 13, 1 << 21
+PATIENCE_S = 120
+OPTIONS = "--idle sleep --memory 256"
+RUN_DIR = "/run/corelane"
+
+# Its own mounts hide what systemd-nspawn keeps in /run, and end with it. /sys/module: DPDK looks there for drivers.
+BOOT = """set -e
+mount -t tmpfs tmpfs /run
+mount -t tmpfs tmpfs "$1"
+mkdir "$1/upper" "$1/work" "$1/root"
+mount -t overlay overlay -o "lowerdir=/,upperdir=$1/upper,workdir=$1/work" "$1/root"
+exec systemd-nspawn --directory="$1/root" --boot --register=no --keep-unit --private-network --machine=corelane-test \\
+  --link-journal=no --console=pipe --bind=/dev/net/tun --bind-ro=/sys/module systemd.unit=basic.target
+"""
+
+
+def missing():
+    if os.geteuid() != 0:
+        return "a container needs root"
+    for program, package in [("systemd-nspawn", "systemd-container"), ("dpkg-shlibdeps", "dpkg-dev"), ("help2man", "help2man")]:
+        if shutil.which(program) is None:
+            return f"{program} is not installed (package {package})"
+    if not os.path.exists("/lib/systemd/systemd"):
+        return "this machine has no systemd to boot"
+    return "/dev/net/tun is missing" if not os.path.exists("/dev/net/tun") else None
+
+
+pytestmark = pytest.mark.skipif(missing() is not None, reason=str(missing()))
+
+
+def end_with_parent():
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+
+
+class Machine:
+    def __init__(self, folder):
+        self.log = folder / "console"
+        mount = folder / "mount"
+        mount.mkdir()
+        with open(self.log, "wb") as log:
+            self.nspawn = subprocess.Popen(["unshare", "--mount", "--propagation", "private", "sh", "-c", BOOT, "boot", mount],
+                                           stdin=subprocess.DEVNULL, stdout=log, stderr=log, preexec_fn=end_with_parent)
+        try:
+            init = self.wait_for(self.find_init)
+            self.inside = ["nsenter", "--target", init, "--mount", "--uts", "--ipc", "--net", "--pid", "--cgroup", "--"]
+            self.wait_for(lambda: self.run("systemctl", "is-system-running", check=False).strip() in ("running", "degraded"))
+        except BaseException:
+            self.stop()
+            raise
+
+    def wait_for(self, found):
+        deadline = time.monotonic() + PATIENCE_S
+        while not (result := found()):
+            assert self.nspawn.poll() is None and time.monotonic() < deadline, self.log.read_text(errors="replace")
+            time.sleep(0.1)
+        return result
+
+    def find_init(self):
+        """The child of systemd-nspawn that is process 1 of a namespace."""
+        for path in glob.glob("/proc/[0-9]*/status"):
+            with contextlib.suppress(OSError), open(path, encoding="ascii", errors="replace") as f:
+                s = dict(line.rstrip("\n").split(":\t", 1) for line in f if ":\t" in line)
+                if s["PPid"] == str(self.nspawn.pid) and s["NSpid"].split()[1:] == ["1"] and s["Name"] == "systemd":
+                    return s["Pid"]
+        return None
+
+    def run(self, *command, check=True):
+        done = subprocess.run([*self.inside, *(str(c) for c in command)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                              check=False, timeout=PATIENCE_S)
+        assert done.returncode == 0 or not check, f"{command}: {done.stdout}"
+        return done.stdout
+
+    def install(self, folder):
+        """The container's /tmp is its own: the package comes through standard input."""
+        path, = folder.glob("*.deb")
+        with open(path, "rb") as f:
+            subprocess.run([*self.inside, "sh", "-c", "cat >/root/corelane.deb && dpkg --install /root/corelane.deb"], stdin=f, check=True,
+                           stdout=subprocess.DEVNULL, timeout=PATIENCE_S)
+
+    def property(self, name, unit="corelaned"):
+        return self.run("systemctl", "show", "--property", name, "--value", unit).strip()
+
+    def status(self, pid):
+        lines = self.run("cat", f"/proc/{pid}/status").splitlines()
+        return dict(line.split(":\t", 1) for line in lines if ":\t" in line)
+
+    def journal(self):
+        return self.run("journalctl", "--no-pager", "--output=cat", "--unit=corelaned")
+
+    def stop(self):
+        self.nspawn.terminate()  # powers the container off
+        try:
+            self.nspawn.wait(timeout=PATIENCE_S)
+        except subprocess.TimeoutExpired:
+            self.nspawn.kill()
+            self.nspawn.wait()
+
+
+@pytest.fixture(scope="module")
+def package(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("package")
+    done = subprocess.run(["tools/deb.sh", folder], cwd=ROOT, capture_output=True, text=True, check=False, timeout=900)
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+@pytest.fixture(scope="module")
+def machine(package, tmp_path_factory):
+    m = Machine(tmp_path_factory.mktemp("machine"))
+    try:
+        m.install(package)
+        m.run("sh", "-c", f"printf 'HUGEPAGES_MB=0\nCORELANED_OPTIONS={OPTIONS}\n' >/etc/default/corelane")
+        m.run("systemctl", "start", "corelaned", check=False)
+        assert m.property("ActiveState") == "active", m.journal()
+        yield m
+        assert m.property("ActiveState") == "active", m.journal()
+        m.run("systemctl", "stop", "corelaned")
+        assert m.property("Result") == "success", m.journal()
+        m.run("test", "!", "-e", RUN_DIR)
+    finally:
+        m.stop()
+
+
+def test_package_makes_the_user(machine):
+    assert {"corelane", "kvm"} <= set(machine.run("id", "-nG", "corelane").split())
+    rule, = [r for r in machine.run("cat", "/usr/lib/udev/rules.d/60-corelane.rules").splitlines() if not r.startswith("#")]
+    assert rule == 'SUBSYSTEM=="vfio", GROUP="corelane", MODE="0660"'
+
+
+def test_rights(machine):
+    uid = machine.run("id", "-u", "corelane").strip()
+    daemon = machine.status(machine.property("MainPID"))
+    assert daemon["Name"] == "corelaned"
+    helper, = [machine.status(pid) for pid in machine.run("pgrep", "--parent", machine.property("MainPID")).split()]
+    assert helper["Name"] == "corelane-helper"
+    for process, permitted, effective in [(daemon, NET_ADMIN | NET_RAW, 0), (helper, NET_ADMIN | SYS_ADMIN, NET_ADMIN | SYS_ADMIN)]:
+        assert process["Uid"].split() == [uid] * 4
+        assert (process["NoNewPrivs"], process["Seccomp"]) == ("1", "2")
+        assert (int(process["CapPrm"], 16), int(process["CapEff"], 16), int(process["CapAmb"], 16)) == (permitted, effective, 0)
+        assert int(process["CapBnd"], 16) == NET_ADMIN | NET_RAW | SYS_ADMIN
+    limits = machine.run("cat", f"/proc/{machine.property('MainPID')}/limits").splitlines()
+    assert next(line for line in limits if line.startswith("Max core file size")).split()[4:6] == ["0", "0"]
+
+
+def test_ping_between_taps(machine):
+    """Network namespaces that are made after the service has started are seen by it."""
+    machine.run("corelane", "bridge", "add", "lan")
+    for n in (1, 2):
+        machine.run("ip", "netns", "add", f"guest{n}")
+        machine.run("corelane", "port", "add", f"tap{n}", "tenant", "tap", "--netns", f"guest{n}", "--bridge", "lan")
+        machine.run("ip", "-n", f"guest{n}", "address", "add", f"10.9.0.{n}/24", "dev", f"tap{n}")
+    assert " 0% packet loss" in machine.run("ip", "netns", "exec", "guest1", "ping", "-c", 3, "-i", 0.2, "10.9.0.2")
+
+
+def test_af_packet(machine):
+    machine.run("ip", "link", "add", "wire0", "type", "veth", "peer", "name", "wire1")
+    machine.run("ip", "link", "set", "wire1", "up")
+    machine.run("corelane", "port", "add", "wire", "fabric", "dpdk", "net_af_packet0,iface=wire0")
+    machine.run("corelane", "port", "set", "wire", "--mtu", 1400)
+    assert " mtu 1400 " in machine.run("ip", "link", "show", "wire0")
+
+
+def test_sockets(machine):
+    machine.run("corelane", "bridge", "add", "guests")
+    machine.run("corelane", "port", "add", "vm", "tenant", "vhost", "--socket", f"{RUN_DIR}/vm.sock", "--bridge", "guests")
+    machine.run("corelane", "port", "add", "peer", "tenant", "memif", "--socket", f"{RUN_DIR}/peer.sock", "--bridge", "guests")
+    for name in ("vm", "peer"):
+        assert machine.run("stat", "--format=%U %A", f"{RUN_DIR}/{name}.sock").strip() == "corelane srw-rw----"
+
+
+def test_agent(machine):
+    machine.run("systemctl", "start", "corelane-agent")
+    assert machine.property("ActiveState", "corelane-agent") == "active"
+    machine.run("systemctl", "stop", "corelane-agent")
+    assert machine.property("Result", "corelane-agent") == "success"
+
+
+def test_root_if_asked_for(machine):
+    drop_in = "/etc/systemd/system/corelaned.service.d/root.conf"
+    machine.run("install", "-D", "/usr/share/doc/corelane/corelaned-root.conf", drop_in)
+    machine.run("systemctl", "daemon-reload")
+    try:
+        machine.run("systemctl", "restart", "corelaned")
+        daemon = machine.status(machine.property("MainPID"))
+        assert daemon["Uid"].split() == ["0"] * 4
+        assert int(daemon["CapEff"], 16) & (NET_ADMIN | SYS_ADMIN) == NET_ADMIN | SYS_ADMIN
+        machine.run("corelane", "bridge", "add", "lan")
+        machine.run("corelane", "port", "add", "tap3", "tenant", "tap", "--bridge", "lan")
+    finally:
+        machine.run("rm", drop_in)
+        machine.run("systemctl", "daemon-reload")
+        machine.run("systemctl", "restart", "corelaned")
+
+
+def test_watchdog_restarts_what_hangs(machine):
+    before = machine.property("MainPID")
+    machine.run("kill", "-STOP", before)
+    machine.wait_for(lambda: machine.property("MainPID") not in (before, "0") and machine.property("ActiveState") == "active")
+    assert "Watchdog timeout" in machine.journal()
+    assert machine.property("NRestarts") == "1"
+    machine.run("corelane", "status")
