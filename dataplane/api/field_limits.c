@@ -228,13 +228,13 @@ static const struct field_limits meter_set_request_fields[] = {
 static const struct message_limits meter_set_request_limits = {
 	.type = &corelane__v1__meter_set_request__descriptor, .fields = meter_set_request_fields, .n_fields = 1};
 
-static const struct field_limits mirror_vxlan_fields[] = {
+static const struct field_limits mirror_vni_fields[] = {
 	{.field = 0, .flags = LIMIT_REQUIRED, .notation = NOTATION_HOST},
 	{.field = 1, .notation = NOTATION_ADDRESS},
 	{.field = 2, .flags = LIMIT_REQUIRED, .min = 1ull, .max = 16777215ull},
 };
-static const struct message_limits mirror_vxlan_limits = {
-	.type = &corelane__v1__mirror_vxlan__descriptor, .fields = mirror_vxlan_fields, .n_fields = 3};
+static const struct message_limits mirror_vni_limits = {
+	.type = &corelane__v1__mirror_vni__descriptor, .fields = mirror_vni_fields, .n_fields = 3};
 
 static const struct field_limits mirror_erspan_fields[] = {
 	{.field = 0, .flags = LIMIT_REQUIRED, .notation = NOTATION_HOST},
@@ -247,15 +247,16 @@ static const struct message_limits mirror_erspan_limits = {
 static const struct field_limits mirror_fields[] = {
 	{.field = 0, .flags = LIMIT_KEY | LIMIT_REQUIRED, .notation = NOTATION_NAME},
 	{.field = 1, .flags = LIMIT_REQUIRED},
-	{.field = 2, .of = &mirror_vxlan_limits},
+	{.field = 2, .of = &mirror_vni_limits},
 	{.field = 3, .of = &mirror_erspan_limits},
 	{.field = 4},
 	{.field = 5, .min = 64ull, .max = 9614ull},
+	{.field = 6, .of = &mirror_vni_limits},
 };
 static const struct choice_limits mirror_choices[] = {{"target", 1}};
 static const char *const mirror_settable[] = {"target", "direction", "snap_length", NULL};
 static const struct message_limits mirror_limits = {
-	.type = &corelane__v1__mirror__descriptor, .fields = mirror_fields, .n_fields = 6, .choices = mirror_choices, .n_choices = 1, .settable = mirror_settable};
+	.type = &corelane__v1__mirror__descriptor, .fields = mirror_fields, .n_fields = 7, .choices = mirror_choices, .n_choices = 1, .settable = mirror_settable};
 
 static const struct field_limits mirror_add_request_fields[] = {
 	{.field = 0, .of = &mirror_limits, .flags = LIMIT_REQUIRED},

@@ -11,46 +11,53 @@
 
 typedef Corelane__V1__Mirror PbMirror;
 
-static int mirror_api_decode_ends(const char *noun, const char *remote, const char *local, struct tunnel_config *t,
-				  struct error *err)
+// The member of a message with this name; NULL if the message has none.
+static void *mirror_api_member(const ProtobufCMessage *m, const char *name)
 {
-	char field[32];
+	const ProtobufCFieldDescriptor *f = protobuf_c_message_descriptor_get_field_by_name(m->descriptor, name);
+
+	return f ? RTE_PTR_ADD(m, f->offset) : NULL;
+}
+
+// A collector's case of the target has the name of its encapsulation; its message has some fields of TunnelNexthop.
+static int mirror_api_decode_collector(const ProtobufCFieldDescriptor *of, const PbMirror *in, struct tunnel_config *t,
+				       struct error *err)
+{
+	const ProtobufCMessage *m = *(ProtobufCMessage *const *)RTE_PTR_ADD(in, of->offset);
+	const char *remote = *(char **)mirror_api_member(m, "remote"), *local = *(char **)mirror_api_member(m, "local");
+	const uint32_t *vni = mirror_api_member(m, "vni"), *session = mirror_api_member(m, "session");
+	char field[48];
 	int ret;
 
-	snprintf(field, sizeof(field), "mirror.%s.remote", noun);
+	*t = (struct tunnel_config){
+		.encap = encap_find(of->name), .vni = vni ? *vni : 0, .session = session ? *session : 0};
+	if (t->encap == NULL || !t->encap->mirrors)
+		return error_set(err, ENOTSUP, "mirror.target", of->name, NULL, "cannot carry the copies of mirrors");
+	snprintf(field, sizeof(field), "mirror.%s.remote", of->name);
 	ret = ip_parse_addr(remote, field, &t->remote, err);
 	if (ret < 0 || *local == '\0')
 		return ret;
-	snprintf(field, sizeof(field), "mirror.%s.local", noun);
+	snprintf(field, sizeof(field), "mirror.%s.local", of->name);
 	return ip_parse_addr(local, field, &t->local, err);
 }
 
 static int mirror_api_decode_target(const PbMirror *in, struct mirror_config *c, struct error *err)
 {
+	const ProtobufCFieldDescriptor *of;
 	struct port *p;
 
-	c->target = MIRROR_TUNNEL;
-	c->tunnel = (struct tunnel_config){0};
-	switch (in->target_case) {
-	case CORELANE__V1__MIRROR__TARGET_PORT:
-		p = port_find(in->port);
-		if (p == NULL)
-			return error_set(err, ENOENT, "mirror.port", in->port, "the name of a port that exists",
-					 "there is no such port");
-		c->target = MIRROR_PORT;
-		c->port = p->id;
-		return 0;
-	case CORELANE__V1__MIRROR__TARGET_VXLAN:
-		c->tunnel.encap = encap_find("vxlan");
-		c->tunnel.vni = in->vxlan->vni;
-		return mirror_api_decode_ends("vxlan", in->vxlan->remote, in->vxlan->local, &c->tunnel, err);
-	case CORELANE__V1__MIRROR__TARGET_ERSPAN:
-		c->tunnel.encap = encap_find("erspan");
-		c->tunnel.session = in->erspan->session;
-		return mirror_api_decode_ends("erspan", in->erspan->remote, in->erspan->local, &c->tunnel, err);
-	default:
-		return -EINVAL; // api/mirror.proto has no other
+	if (in->target_case != CORELANE__V1__MIRROR__TARGET_PORT) {
+		of = protobuf_c_message_descriptor_get_field(&corelane__v1__mirror__descriptor, in->target_case);
+		c->target = MIRROR_TUNNEL;
+		return mirror_api_decode_collector(of, in, &c->tunnel, err);
 	}
+	p = port_find(in->port);
+	if (p == NULL)
+		return error_set(err, ENOENT, "mirror.port", in->port, "the name of a port that exists",
+				 "there is no such port");
+	c->target = MIRROR_PORT;
+	c->port = p->id;
+	return 0;
 }
 
 static int mirror_api_decode_field(const char *field, const PbMirror *in, struct mirror_config *c, struct error *err)
@@ -63,34 +70,29 @@ static int mirror_api_decode_field(const char *field, const PbMirror *in, struct
 	return 0;
 }
 
-static void mirror_api_encode_target(struct api_call *call, const struct mirror_config *c, PbMirror *out)
+static void mirror_api_encode_collector(struct api_call *call, const struct tunnel_config *t, PbMirror *out)
 {
-	const struct tunnel_config *t = &c->tunnel;
+	const ProtobufCFieldDescriptor *of =
+		protobuf_c_message_descriptor_get_field_by_name(&corelane__v1__mirror__descriptor, t->encap->name);
+	const ProtobufCMessageDescriptor *type = of->descriptor;
+	ProtobufCMessage *m = api_alloc(call, type->sizeof_message);
 	char remote[IP_TEXT], local[IP_TEXT] = "";
+	uint32_t *number;
 
-	if (c->target == MIRROR_PORT) {
-		out->target_case = CORELANE__V1__MIRROR__TARGET_PORT;
-		out->port = api_strdup(call, port_get(c->port) ? port_get(c->port)->cfg.name : "");
-		return;
-	}
+	protobuf_c_message_init(type, m);
 	ip_format_addr(&t->remote, remote);
 	if (t->local.family)
 		ip_format_addr(&t->local, local);
-	if (t->encap == encap_find("vxlan")) {
-		out->target_case = CORELANE__V1__MIRROR__TARGET_VXLAN;
-		out->vxlan = api_alloc(call, sizeof(*out->vxlan));
-		corelane__v1__mirror_vxlan__init(out->vxlan);
-		out->vxlan->remote = api_strdup(call, remote);
-		out->vxlan->local = api_strdup(call, local);
-		out->vxlan->vni = t->vni;
-	} else {
-		out->target_case = CORELANE__V1__MIRROR__TARGET_ERSPAN;
-		out->erspan = api_alloc(call, sizeof(*out->erspan));
-		corelane__v1__mirror_erspan__init(out->erspan);
-		out->erspan->remote = api_strdup(call, remote);
-		out->erspan->local = api_strdup(call, local);
-		out->erspan->session = t->session;
-	}
+	*(char **)mirror_api_member(m, "remote") = api_strdup(call, remote);
+	*(char **)mirror_api_member(m, "local") = api_strdup(call, local);
+	number = mirror_api_member(m, "vni");
+	if (number)
+		*number = t->vni;
+	number = mirror_api_member(m, "session");
+	if (number)
+		*number = t->session;
+	out->target_case = (Corelane__V1__Mirror__TargetCase)of->id;
+	*(ProtobufCMessage **)RTE_PTR_ADD(out, of->offset) = m;
 }
 
 static void mirror_api_encode(struct api_call *call, const struct mirror *m, PbMirror *out)
@@ -99,7 +101,12 @@ static void mirror_api_encode(struct api_call *call, const struct mirror *m, PbM
 	struct mirror_count count = mirror_count(m);
 
 	out->name = api_strdup(call, m->cfg.name);
-	mirror_api_encode_target(call, &m->cfg, out);
+	if (m->cfg.target == MIRROR_TUNNEL) {
+		mirror_api_encode_collector(call, &m->cfg.tunnel, out);
+	} else {
+		out->target_case = CORELANE__V1__MIRROR__TARGET_PORT;
+		out->port = api_strdup(call, port_get(m->cfg.port) ? port_get(m->cfg.port)->cfg.name : "");
+	}
 	out->direction = (Corelane__V1__MirrorDirection)m->cfg.direction;
 	out->snap_length = m->cfg.snap;
 	corelane__v1__mirror_state__init(s);

@@ -24,6 +24,7 @@ enum encap_inner { ENCAP_INNER_NONE, ENCAP_INNER_PACKET, ENCAP_INNER_FRAME };
 
 struct encap_ops {
 	const char *name;         // the API's ENCAP_ value in lower case, without the prefix
+	bool mirrors;             // mirrors may send their copies, which are whole frames, with it
 	bool mirrors_only;        // only mirrors use it, not the operator's next hops
 	uint8_t proto;            // of the outer IP header: IPPROTO_UDP, or the encapsulation's own
 	uint16_t udp_port;        // IPPROTO_UDP: the default

@@ -24,6 +24,7 @@ static void erspan_push(struct nexthop *nh, const struct tunnel_config *t)
 
 static const struct encap_ops erspan = {
 	.name = "erspan",
+	.mirrors = true,
 	.mirrors_only = true,
 	.proto = IPPROTO_GRE,
 	.send_node = {"encap_erspan4", "encap_erspan6"},

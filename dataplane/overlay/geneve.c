@@ -61,6 +61,7 @@ static enum encap_inner geneve_inner(const uint8_t *p, unsigned n, unsigned *at)
 
 static const struct encap_ops geneve = {
 	.name = "geneve",
+	.mirrors = true,
 	.proto = IPPROTO_UDP,
 	.udp_port = LIMIT_SETTINGS_GENEVE_PORTS_DEFAULT,
 	.udp_setting = "geneve_ports",

@@ -34,6 +34,7 @@ static enum encap_inner vxlan_inner(const uint8_t *p, unsigned n, unsigned *at)
 
 static const struct encap_ops vxlan = {
 	.name = "vxlan",
+	.mirrors = true,
 	.proto = IPPROTO_UDP,
 	.udp_port = LIMIT_SETTINGS_VXLAN_PORTS_DEFAULT,
 	.udp_setting = "vxlan_ports",

@@ -73,21 +73,16 @@ static int mirror_publish(struct mirror *m, const struct mirror_config *cfg, uin
 	return 0;
 }
 
-// The tunnel's errors name fields of a next hop. Replaces that prefix, in the field and at the start of the message, by
-// the mirror's.
+// The tunnel's errors name fields of a next hop. Names the mirror's instead, also at the start of the message.
 static void mirror_rename_field(const struct mirror_config *cfg, struct error *err)
 {
-	char *texts[] = {err->field, err->message}, is[32];
-	const char *was = "nexthop.tunnel.";
-	unsigned i;
+	static const char was[] = "nexthop.tunnel.";
+	const struct error e = *err;
 
-	snprintf(is, sizeof(is), "mirror.%s.", cfg->tunnel.encap->name);
-	for (i = 0; i < RTE_DIM(texts); i++) {
-		if (strncmp(texts[i], was, strlen(was)) != 0)
-			continue;
-		memmove(texts[i] + strlen(is), texts[i] + strlen(was), strlen(texts[i] + strlen(was)) + 1); // shorter
-		memcpy(texts[i], is, strlen(is));
-	}
+	if (strncmp(e.field, was, strlen(was)) != 0)
+		return;
+	snprintf(err->field, sizeof(err->field), "mirror.%.20s.%.30s", cfg->tunnel.encap->name, e.field + strlen(was));
+	snprintf(err->message, sizeof(err->message), "%s%.700s", err->field, e.message + strlen(e.field));
 }
 
 // Adds the collector's next hop, or changes the one that exists. Returns its id, 0 with err.

@@ -24,7 +24,7 @@ struct mirror_config {
 	char name[MIRROR_NAME];
 	enum mirror_target target;
 	uint16_t port;               // MIRROR_PORT
-	struct tunnel_config tunnel; // MIRROR_TUNNEL: VXLAN or ERSPAN
+	struct tunnel_config tunnel; // MIRROR_TUNNEL
 	enum mirror_direction direction;
 	uint32_t snap; // bytes kept of a frame, 0 = all
 };

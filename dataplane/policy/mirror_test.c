@@ -53,6 +53,9 @@ static void next_hops(void **state)
 	assert_int_equal(mirror_set(m, &c, &err), 0);
 	assert_int_equal(m->nexthop, id);
 	assert_string_equal(graph_edge_of("mirror_output", nexthop_table[id]->edge), "encap_vxlan6");
+	c = to_collector("m", "geneve", "203.0.113.9", 77);
+	assert_int_equal(mirror_set(m, &c, &err), 0);
+	assert_string_equal(graph_edge_of("mirror_output", nexthop_table[id]->edge), "encap_geneve4");
 	c = to_port("m", RED1);
 	assert_int_equal(mirror_set(m, &c, &err), 0);
 	assert_null(nexthop_get(id));
@@ -72,6 +75,7 @@ static void refused(void **state)
 	c.tunnel.local = router_addr("2001:db8::1");
 	assert_null(mirror_add(&c, &err));
 	assert_string_equal(err.field, "mirror.erspan.local");
+	assert_memory_equal(err.message, "mirror.erspan.local '2001:db8::1': ", 35);
 	c = to_collector("m", "vxlan", "203.0.113.9", 0);
 	assert_null(mirror_add(&c, &err));
 	assert_string_equal(err.field, "mirror.vxlan.vni");

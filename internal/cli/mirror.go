@@ -3,10 +3,12 @@ package cli
 
 import (
 	"context"
-	"fmt"
+	"maps"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
+	"google.golang.org/protobuf/reflect/protoreflect"
 
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
 	"github.com/corelane/corelane/internal/cli/protoflag"
@@ -33,20 +35,15 @@ var mirrorFlags = []fieldFlag{
 	{flag: "snap-length", help: "bytes of each frame that are copied; 0: all"},
 }
 
-var (
-	mirrorVxlanFlags = []fieldFlag{{flag: "vxlan", field: "remote", help: "address of a VXLAN collector, with --vni"},
-		{flag: "vni", help: "VXLAN network identifier"}}
-	mirrorErspanFlags = []fieldFlag{{flag: "erspan", field: "remote", help: "address of an ERSPAN type II collector, " +
-		"with --session"}, {flag: "session", help: "ERSPAN session"}}
-)
+// mirrorKinds are the kinds of target: a port, or a collector with the name of its encapsulation.
+var mirrorKinds = (&apiv1.Mirror{}).ProtoReflect().Descriptor().Oneofs().ByName("target").Fields()
 
-// mirrorOptions are the flags of add and set. A target is one of three kinds, given as a whole.
+// mirrorOptions are the flags of add and set. A target is one of its kinds, given as a whole: --KIND has the port or
+// the address of the collector, and the other flags of a collector have the names of its fields.
 type mirrorOptions struct {
 	mirror *apiv1.Mirror
-	vxlan  *apiv1.MirrorVxlan
-	erspan *apiv1.MirrorErspan
 	port   string
-	local  string
+	fields map[string]protoreflect.Message // by flag of a collector: the message with its value
 }
 
 func newMirrorCmd(a *app) *cobra.Command {
@@ -77,7 +74,7 @@ func newMirrorAdd(a *app) *cobra.Command {
 				return err
 			}
 			if !given {
-				return input.Errorf("target", "--port, --vxlan or --erspan", "missing")
+				return input.Errorf("target", mirrorKindFlags(), "missing")
 			}
 			return a.done(call(ctx, a, apiv1.NewMirrorsClient, apiv1.MirrorsClient.Add,
 				&apiv1.MirrorAddRequest{Mirror: o.mirror}))
@@ -102,7 +99,7 @@ func newMirrorSet(a *app) *cobra.Command {
 				fields = append([]string{"target"}, fields...)
 			}
 			if len(fields) == 0 {
-				return input.Errorf("flags", "--port --vxlan --erspan --direction --snap-length",
+				return input.Errorf("flags", mirrorKindFlags()+", --direction, --snap-length",
 					"missing, so there is nothing to change")
 			}
 			o.mirror.Name = args[0]
@@ -114,59 +111,127 @@ func newMirrorSet(a *app) *cobra.Command {
 	return cmd
 }
 
+func mirrorKindFlags() string {
+	var flags []string
+	for i := range mirrorKinds.Len() {
+		flags = append(flags, "--"+string(mirrorKinds.Get(i).Name()))
+	}
+	return strings.Join(flags, ", ")
+}
+
 func (o *mirrorOptions) bind(a *app, cmd *cobra.Command) {
-	o.mirror, o.vxlan, o.erspan = &apiv1.Mirror{}, &apiv1.MirrorVxlan{}, &apiv1.MirrorErspan{}
+	o.mirror, o.fields = &apiv1.Mirror{}, map[string]protoreflect.Message{}
 	cmd.Flags().StringVar(&o.port, "port", "", "port that sends the copies, unchanged")
 	a.completeFlag(cmd, "port", portNames)
-	a.bind(cmd, o.vxlan, mirrorVxlanFlags)
-	a.bind(cmd, o.erspan, mirrorErspanFlags)
-	cmd.Flags().StringVar(&o.local, "local", "",
-		"source address of copies to a collector (default: that of the port that sends them)")
-	a.completeFlag(cmd, "local", fixed())
+	for i := range mirrorKinds.Len() {
+		if kind := mirrorKinds.Get(i); kind.Message() != nil {
+			o.bindCollector(a, cmd, kind)
+		}
+	}
 	a.bind(cmd, o.mirror, mirrorFlags)
+}
+
+func (o *mirrorOptions) bindCollector(a *app, cmd *cobra.Command, kind protoreflect.FieldDescriptor) {
+	m := (&apiv1.Mirror{}).ProtoReflect().NewField(kind).Message()
+	for i := range kind.Message().Fields().Len() {
+		field := kind.Message().Fields().Get(i)
+		flag := mirrorFlag(kind, field)
+		if o.fields[flag] != nil {
+			continue // a field of several kinds
+		}
+		o.fields[flag] = m
+		help := map[string]string{
+			"vni":     "network identifier of the copies to a collector",
+			"session": "ERSPAN session",
+			"local":   "source address of copies to a collector (default: that of the port that sends them)",
+		}[flag]
+		if help == "" {
+			help = "address of a collector, for copies in " + strings.ToUpper(string(kind.Name()))
+		}
+		a.bind(cmd, m.Interface(), []fieldFlag{{flag: flag, field: string(field.Name()), help: help}})
+	}
+}
+
+// mirrorFlag is the flag of a collector's field: --KIND for its address.
+func mirrorFlag(kind, field protoreflect.FieldDescriptor) string {
+	if field.Name() == "remote" {
+		return string(kind.Name())
+	}
+	return string(field.Name())
 }
 
 // target puts the target of the flags into the mirror, and returns whether there is one.
 func (o *mirrorOptions) target(cmd *cobra.Command) (bool, error) {
-	var kinds []string
-	for _, flag := range []string{"port", "vxlan", "erspan"} {
-		if cmd.Flags().Changed(flag) {
-			kinds = append(kinds, flag)
+	var given protoreflect.FieldDescriptor
+	for i := range mirrorKinds.Len() {
+		kind := mirrorKinds.Get(i)
+		if !cmd.Flags().Changed(string(kind.Name())) {
+			continue
 		}
-	}
-	if len(kinds) > 1 {
-		return false, input.Errorf("--"+kinds[1], "one of --port, --vxlan, --erspan", "'--%s' is given too", kinds[0])
-	}
-	for flag, kind := range map[string][]string{"vni": {"vxlan"}, "session": {"erspan"}, "local": {"vxlan", "erspan"}} {
-		if cmd.Flags().Changed(flag) && (len(kinds) == 0 || !slices.Contains(kind, kinds[0])) {
-			return false, input.Errorf("--"+flag, "with --"+kind[0], "is a setting of a collector")
+		if given != nil {
+			return false, input.Errorf("--"+string(kind.Name()), "one of "+mirrorKindFlags(), "'--%s' is given too",
+				given.Name())
 		}
+		given = kind
 	}
-	if len(kinds) == 0 {
-		return false, nil
+	if err := o.checkFields(cmd, given); err != nil || given == nil {
+		return false, err
 	}
-	o.vxlan.Local, o.erspan.Local = o.local, o.local
-	switch kinds[0] {
-	case "port":
+	if given.Message() == nil {
 		o.mirror.Target = &apiv1.Mirror_Port{Port: o.port}
-	case "vxlan":
-		o.mirror.Target = &apiv1.Mirror_Vxlan{Vxlan: o.vxlan}
-	case "erspan":
-		o.mirror.Target = &apiv1.Mirror_Erspan{Erspan: o.erspan}
+		return true, nil
+	}
+	m := o.mirror.ProtoReflect().Mutable(given).Message()
+	for i := range given.Message().Fields().Len() {
+		field := given.Message().Fields().Get(i)
+		from := o.fields[mirrorFlag(given, field)]
+		m.Set(field, from.Get(from.Descriptor().Fields().ByName(field.Name())))
 	}
 	return true, nil
 }
 
-func mirrorTarget(m *apiv1.Mirror) string {
-	switch t := m.Target.(type) {
-	case *apiv1.Mirror_Port:
-		return "port " + t.Port
-	case *apiv1.Mirror_Vxlan:
-		return fmt.Sprintf("vxlan %s vni %d", t.Vxlan.Remote, t.Vxlan.Vni)
-	case *apiv1.Mirror_Erspan:
-		return fmt.Sprintf("erspan %s session %d", t.Erspan.Remote, t.Erspan.Session)
+// checkFields refuses flags of fields that the kind of target does not have.
+func (o *mirrorOptions) checkFields(cmd *cobra.Command, kind protoreflect.FieldDescriptor) error {
+	for _, flag := range slices.Sorted(maps.Keys(o.fields)) {
+		has := func(kind protoreflect.FieldDescriptor) bool {
+			return kind != nil && kind.Message() != nil &&
+				(string(kind.Name()) == flag || kind.Message().Fields().ByName(protoreflect.Name(flag)) != nil)
+		}
+		if !cmd.Flags().Changed(flag) || has(kind) {
+			continue
+		}
+		var with []string
+		for i := range mirrorKinds.Len() {
+			if has(mirrorKinds.Get(i)) {
+				with = append(with, "--"+string(mirrorKinds.Get(i).Name()))
+			}
+		}
+		return input.Errorf("--"+flag, "with "+strings.Join(with, " or "), "is a setting of a collector")
 	}
-	return ""
+	return nil
+}
+
+// mirrorTarget is the target in one text: "port vm1", "erspan 203.0.113.9 session 7".
+func mirrorTarget(m *apiv1.Mirror) string {
+	kind := m.ProtoReflect().WhichOneof(mirrorKinds.Get(0).ContainingOneof())
+	if kind == nil {
+		return ""
+	}
+	if kind.Message() == nil {
+		return "port " + m.GetPort()
+	}
+	target := m.ProtoReflect().Get(kind).Message()
+	words := []string{string(kind.Name())}
+	for i := range kind.Message().Fields().Len() {
+		switch field := kind.Message().Fields().Get(i); field.Name() {
+		case "remote":
+			words = append(words, target.Get(field).String())
+		case "local":
+		default:
+			words = append(words, string(field.Name()), target.Get(field).String())
+		}
+	}
+	return strings.Join(words, " ")
 }
 
 func mirrorsNamed(a *app, name string) fetch[*apiv1.Mirror] {

@@ -259,7 +259,7 @@ func TestLoadErrors(t *testing.T) {
 			"id: 1, action: RULE_ACTION_DENY, meter: m}]\n",
 			"rules[0].meter: a rule that denies has no traffic to limit; valid: with action RULE_ACTION_ALLOW"},
 		{"mirror without target", "mirrors: [{name: a}]\n",
-			"mirrors[0]: target missing; valid: one of port, vxlan, erspan"},
+			"mirrors[0]: target missing; valid: one of port, vxlan, geneve, erspan"},
 		{"mirror to no port", "mirrors: [{name: a, port: p}]\n", "mirrors[0].port: there is no port 'p' in this file"},
 		{"ERSPAN session", "mirrors: [{name: a, erspan: {remote: 192.0.2.1, session: 1024}}]\n",
 			"mirrors[0].erspan.session: '1024' is out of range; valid: 0 to 1023"},

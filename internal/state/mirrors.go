@@ -7,19 +7,25 @@ import (
 
 	"go.yaml.in/yaml/v3"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
 
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
 )
 
 func (l *loader) checkMirror(path string, n *yaml.Node, m *apiv1.Mirror) {
-	for noun, ends := range map[string][2]string{"vxlan": {m.GetVxlan().GetRemote(), m.GetVxlan().GetLocal()},
-		"erspan": {m.GetErspan().GetRemote(), m.GetErspan().GetLocal()}} {
-		remote, err := netip.ParseAddr(ends[0])
-		local, err2 := netip.ParseAddr(ends[1])
-		if err == nil && err2 == nil && remote.Is4() != local.Is4() {
-			l.fail(l.at(n), path+"."+noun+".local",
-				"an address of the remote's family", "'%s' and '%s' are not of one family", local, remote)
-		}
+	of := m.ProtoReflect()
+	kind := of.WhichOneof(of.Descriptor().Oneofs().ByName("target"))
+	if kind == nil || kind.Message() == nil {
+		return
+	}
+	end := func(name protoreflect.Name) (netip.Addr, error) {
+		return netip.ParseAddr(of.Get(kind).Message().Get(kind.Message().Fields().ByName(name)).String())
+	}
+	remote, err := end("remote")
+	local, err2 := end("local")
+	if err == nil && err2 == nil && remote.Is4() != local.Is4() {
+		l.fail(l.at(n), path+"."+string(kind.Name())+".local",
+			"an address of the remote's family", "'%s' and '%s' are not of one family", local, remote)
 	}
 }
 

@@ -231,6 +231,9 @@ func (g *generator) mirrors() {
 		case g.coin():
 			m.Target = &apiv1.Mirror_Erspan{Erspan: &apiv1.MirrorErspan{Remote: "192.0.2.200",
 				Session: uint32(g.r.IntN(2))}}
+		case g.coin():
+			m.Target = &apiv1.Mirror_Geneve{Geneve: &apiv1.MirrorVni{Remote: "192.0.2.200",
+				Vni: uint32(1 + g.r.IntN(2))}}
 		default:
 			continue
 		}

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Mirrors: copies of what guests send and receive, to a port of this node, and to VXLAN and ERSPAN collectors behind the underlay."""
+"""Mirrors: copies of what guests send and receive, to a port of this node, and to VXLAN, Geneve and ERSPAN collectors behind the underlay."""
 import pytest
+from scapy.contrib.geneve import GENEVE
 from scapy.layers.inet import IP, UDP
 from scapy.layers.inet6 import IPv6
 from scapy.layers.l2 import GRE, Ether
@@ -159,6 +160,35 @@ def test_vxlan_collector(router, under, family):
     assert bytes(got[VXLAN].payload) == bytes(from_guest(M1, there))
 
 
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("under", FAMILIES)
+def test_geneve_collector(router, under, family):
+    mirror(router, "--geneve", HOST[under], "--vni", 4243)
+    shown = router.cli("mirror", "show", "m")[0]["geneve"]
+    assert (shown["remote"], shown["vni"]) == (HOST[under], 4243)
+    there, back = udp_packet(family, M1, M2), udp_packet(family, M2, M1, sport=5678, dport=1234)
+    for port, sent, copy in (("n1", from_guest(M1, there), from_guest(M1, there)),
+                             ("n2", from_guest(M2, back), to_guest(M1, forwarded(back)))):
+        out = router.run(port, sent)
+        assert len(out) == 2
+        got = next(o.packet for o in out if o.port == "fab0")
+        outer = got[IP] if under == 4 else got[IPv6]
+        assert (got.src, got.dst, outer.src, outer.dst) == (FAB0_MAC, HOST_MAC, FAB0[under], HOST[under])
+        assert (got[UDP].dport, got[GENEVE].vni, got[GENEVE].proto, got[GENEVE].optionlen) == (6081, 4243, 0x6558, 0)
+        assert bytes(got[GENEVE].payload) == bytes(copy)
+    router.cli("mirror", "set", "m", "--snap-length", 64)
+    got = next(o.packet for o in router.run("n1", from_guest(M1, there)) if o.port == "fab0")
+    assert bytes(got[GENEVE].payload) == bytes(from_guest(M1, there))[:64]
+    assert state(router) == (3, 0)
+
+
+def test_geneve_collector_refused(router):
+    with pytest.raises(Refused, match="mirror.geneve.vni.*1 to 16777215"):
+        router.cli("mirror", "add", "bad", "--geneve", HOST[4])
+    with pytest.raises(Refused, match="mirror.geneve.local"):
+        router.cli("mirror", "add", "bad", "--geneve", HOST[4], "--vni", 1, "--local", FAB0[6])
+
+
 def erspan(under, data):
     """Splits what follows the outer IP header into (sequence number, ERSPAN's fields, the frame)."""
     got = Ether(data)
@@ -246,7 +276,7 @@ def test_what_is_refused(router):
                           (("--vxlan", "somewhere", "--vni", 1), "mirror.vxlan.remote 'somewhere'"),
                           (("--vxlan", HOST[4], "--vni", 1, "--local", "2001:db8::1"), "mirror.vxlan.local '2001:db8::1'"),
                           (("--port", "sniff", "--snap-length", 63), "mirror.snap_length '63': is out of range; valid: 64 to 9614"),
-                          ((), "target: missing; valid: --port, --vxlan or --erspan")):
+                          ((), "target: missing; valid: --port, --vxlan, --geneve, --erspan")):
         with pytest.raises(Refused) as e:
             router.cli("mirror", "add", "m", *args)
         assert message in str(e.value)

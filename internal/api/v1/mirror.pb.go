@@ -74,7 +74,7 @@ func (MirrorDirection) EnumDescriptor() ([]byte, []int) {
 }
 
 // Collectors behind the underlay are routed and resolved like tunnel next hops.
-type MirrorVxlan struct {
+type MirrorVni struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	Remote string                 `protobuf:"bytes,1,opt,name=remote,proto3" json:"remote,omitempty"`
 	// source address; default: that of the port that the underlay route leaves by
@@ -84,20 +84,20 @@ type MirrorVxlan struct {
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *MirrorVxlan) Reset() {
-	*x = MirrorVxlan{}
+func (x *MirrorVni) Reset() {
+	*x = MirrorVni{}
 	mi := &file_mirror_proto_msgTypes[0]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *MirrorVxlan) String() string {
+func (x *MirrorVni) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*MirrorVxlan) ProtoMessage() {}
+func (*MirrorVni) ProtoMessage() {}
 
-func (x *MirrorVxlan) ProtoReflect() protoreflect.Message {
+func (x *MirrorVni) ProtoReflect() protoreflect.Message {
 	mi := &file_mirror_proto_msgTypes[0]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -109,26 +109,26 @@ func (x *MirrorVxlan) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use MirrorVxlan.ProtoReflect.Descriptor instead.
-func (*MirrorVxlan) Descriptor() ([]byte, []int) {
+// Deprecated: Use MirrorVni.ProtoReflect.Descriptor instead.
+func (*MirrorVni) Descriptor() ([]byte, []int) {
 	return file_mirror_proto_rawDescGZIP(), []int{0}
 }
 
-func (x *MirrorVxlan) GetRemote() string {
+func (x *MirrorVni) GetRemote() string {
 	if x != nil {
 		return x.Remote
 	}
 	return ""
 }
 
-func (x *MirrorVxlan) GetLocal() string {
+func (x *MirrorVni) GetLocal() string {
 	if x != nil {
 		return x.Local
 	}
 	return ""
 }
 
-func (x *MirrorVxlan) GetVni() uint32 {
+func (x *MirrorVni) GetVni() uint32 {
 	if x != nil {
 		return x.Vni
 	}
@@ -202,6 +202,7 @@ type Mirror struct {
 	//
 	//	*Mirror_Port
 	//	*Mirror_Vxlan
+	//	*Mirror_Geneve
 	//	*Mirror_Erspan
 	Target        isMirror_Target `protobuf_oneof:"target"`
 	Direction     MirrorDirection `protobuf:"varint,5,opt,name=direction,proto3,enum=corelane.v1.MirrorDirection" json:"direction,omitempty"`
@@ -264,10 +265,19 @@ func (x *Mirror) GetPort() string {
 	return ""
 }
 
-func (x *Mirror) GetVxlan() *MirrorVxlan {
+func (x *Mirror) GetVxlan() *MirrorVni {
 	if x != nil {
 		if x, ok := x.Target.(*Mirror_Vxlan); ok {
 			return x.Vxlan
+		}
+	}
+	return nil
+}
+
+func (x *Mirror) GetGeneve() *MirrorVni {
+	if x != nil {
+		if x, ok := x.Target.(*Mirror_Geneve); ok {
+			return x.Geneve
 		}
 	}
 	return nil
@@ -312,7 +322,12 @@ type Mirror_Port struct {
 }
 
 type Mirror_Vxlan struct {
-	Vxlan *MirrorVxlan `protobuf:"bytes,3,opt,name=vxlan,proto3,oneof"`
+	// Each collector is named after its encapsulation (dataplane/overlay).
+	Vxlan *MirrorVni `protobuf:"bytes,3,opt,name=vxlan,proto3,oneof"` // RFC 7348
+}
+
+type Mirror_Geneve struct {
+	Geneve *MirrorVni `protobuf:"bytes,7,opt,name=geneve,proto3,oneof"` // RFC 8926
 }
 
 type Mirror_Erspan struct {
@@ -322,6 +337,8 @@ type Mirror_Erspan struct {
 func (*Mirror_Port) isMirror_Target() {}
 
 func (*Mirror_Vxlan) isMirror_Target() {}
+
+func (*Mirror_Geneve) isMirror_Target() {}
 
 func (*Mirror_Erspan) isMirror_Target() {}
 
@@ -589,8 +606,8 @@ var File_mirror_proto protoreflect.FileDescriptor
 
 const file_mirror_proto_rawDesc = "" +
 	"\n" +
-	"\fmirror.proto\x12\vcorelane.v1\x1a\fcommon.proto\x1a\roptions.proto\"n\n" +
-	"\vMirrorVxlan\x12 \n" +
+	"\fmirror.proto\x12\vcorelane.v1\x1a\fcommon.proto\x1a\roptions.proto\"l\n" +
+	"\tMirrorVni\x12 \n" +
 	"\x06remote\x18\x01 \x01(\tB\b\xc2\xf3\x18\x04P\vh\x01R\x06remote\x12\x1c\n" +
 	"\x05local\x18\x02 \x01(\tB\x06\xc2\xf3\x18\x02P\n" +
 	"R\x05local\x12\x1f\n" +
@@ -599,11 +616,12 @@ const file_mirror_proto_rawDesc = "" +
 	"\x06remote\x18\x01 \x01(\tB\b\xc2\xf3\x18\x04P\vh\x01R\x06remote\x12\x1c\n" +
 	"\x05local\x18\x02 \x01(\tB\x06\xc2\xf3\x18\x02P\n" +
 	"R\x05local\x12#\n" +
-	"\asession\x18\x03 \x01(\rB\t\xc2\xf3\x18\x05\x10\xff\aH\x01R\asession\"\xeb\x02\n" +
+	"\asession\x18\x03 \x01(\rB\t\xc2\xf3\x18\x05\x10\xff\aH\x01R\asession\"\x9b\x03\n" +
 	"\x06Mirror\x12\x1c\n" +
 	"\x04name\x18\x01 \x01(\tB\b\xc2\xf3\x18\x04P\x01`\x01R\x04name\x12#\n" +
-	"\x04port\x18\x02 \x01(\tB\r\xc2\xf3\x18\tZ\x05portsh\x01H\x00R\x04port\x120\n" +
-	"\x05vxlan\x18\x03 \x01(\v2\x18.corelane.v1.MirrorVxlanH\x00R\x05vxlan\x123\n" +
+	"\x04port\x18\x02 \x01(\tB\r\xc2\xf3\x18\tZ\x05portsh\x01H\x00R\x04port\x12.\n" +
+	"\x05vxlan\x18\x03 \x01(\v2\x16.corelane.v1.MirrorVniH\x00R\x05vxlan\x120\n" +
+	"\x06geneve\x18\a \x01(\v2\x16.corelane.v1.MirrorVniH\x00R\x06geneve\x123\n" +
 	"\x06erspan\x18\x04 \x01(\v2\x19.corelane.v1.MirrorErspanH\x00R\x06erspan\x12:\n" +
 	"\tdirection\x18\x05 \x01(\x0e2\x1c.corelane.v1.MirrorDirectionR\tdirection\x121\n" +
 	"\vsnap_length\x18\x06 \x01(\rB\x10\xc2\xf3\x18\f\b@\x10\x8eK*\x05bytesR\n" +
@@ -651,7 +669,7 @@ var file_mirror_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
 var file_mirror_proto_msgTypes = make([]protoimpl.MessageInfo, 8)
 var file_mirror_proto_goTypes = []any{
 	(MirrorDirection)(0),      // 0: corelane.v1.MirrorDirection
-	(*MirrorVxlan)(nil),       // 1: corelane.v1.MirrorVxlan
+	(*MirrorVni)(nil),         // 1: corelane.v1.MirrorVni
 	(*MirrorErspan)(nil),      // 2: corelane.v1.MirrorErspan
 	(*Mirror)(nil),            // 3: corelane.v1.Mirror
 	(*MirrorState)(nil),       // 4: corelane.v1.MirrorState
@@ -662,25 +680,26 @@ var file_mirror_proto_goTypes = []any{
 	(*Empty)(nil),             // 9: corelane.v1.Empty
 }
 var file_mirror_proto_depIdxs = []int32{
-	1,  // 0: corelane.v1.Mirror.vxlan:type_name -> corelane.v1.MirrorVxlan
-	2,  // 1: corelane.v1.Mirror.erspan:type_name -> corelane.v1.MirrorErspan
-	0,  // 2: corelane.v1.Mirror.direction:type_name -> corelane.v1.MirrorDirection
-	4,  // 3: corelane.v1.Mirror.state:type_name -> corelane.v1.MirrorState
-	3,  // 4: corelane.v1.MirrorAddRequest.mirror:type_name -> corelane.v1.Mirror
-	3,  // 5: corelane.v1.MirrorSetRequest.mirror:type_name -> corelane.v1.Mirror
-	5,  // 6: corelane.v1.Mirrors.Add:input_type -> corelane.v1.MirrorAddRequest
-	6,  // 7: corelane.v1.Mirrors.Set:input_type -> corelane.v1.MirrorSetRequest
-	7,  // 8: corelane.v1.Mirrors.Del:input_type -> corelane.v1.MirrorDelRequest
-	8,  // 9: corelane.v1.Mirrors.List:input_type -> corelane.v1.MirrorListRequest
-	3,  // 10: corelane.v1.Mirrors.Add:output_type -> corelane.v1.Mirror
-	3,  // 11: corelane.v1.Mirrors.Set:output_type -> corelane.v1.Mirror
-	9,  // 12: corelane.v1.Mirrors.Del:output_type -> corelane.v1.Empty
-	3,  // 13: corelane.v1.Mirrors.List:output_type -> corelane.v1.Mirror
-	10, // [10:14] is the sub-list for method output_type
-	6,  // [6:10] is the sub-list for method input_type
-	6,  // [6:6] is the sub-list for extension type_name
-	6,  // [6:6] is the sub-list for extension extendee
-	0,  // [0:6] is the sub-list for field type_name
+	1,  // 0: corelane.v1.Mirror.vxlan:type_name -> corelane.v1.MirrorVni
+	1,  // 1: corelane.v1.Mirror.geneve:type_name -> corelane.v1.MirrorVni
+	2,  // 2: corelane.v1.Mirror.erspan:type_name -> corelane.v1.MirrorErspan
+	0,  // 3: corelane.v1.Mirror.direction:type_name -> corelane.v1.MirrorDirection
+	4,  // 4: corelane.v1.Mirror.state:type_name -> corelane.v1.MirrorState
+	3,  // 5: corelane.v1.MirrorAddRequest.mirror:type_name -> corelane.v1.Mirror
+	3,  // 6: corelane.v1.MirrorSetRequest.mirror:type_name -> corelane.v1.Mirror
+	5,  // 7: corelane.v1.Mirrors.Add:input_type -> corelane.v1.MirrorAddRequest
+	6,  // 8: corelane.v1.Mirrors.Set:input_type -> corelane.v1.MirrorSetRequest
+	7,  // 9: corelane.v1.Mirrors.Del:input_type -> corelane.v1.MirrorDelRequest
+	8,  // 10: corelane.v1.Mirrors.List:input_type -> corelane.v1.MirrorListRequest
+	3,  // 11: corelane.v1.Mirrors.Add:output_type -> corelane.v1.Mirror
+	3,  // 12: corelane.v1.Mirrors.Set:output_type -> corelane.v1.Mirror
+	9,  // 13: corelane.v1.Mirrors.Del:output_type -> corelane.v1.Empty
+	3,  // 14: corelane.v1.Mirrors.List:output_type -> corelane.v1.Mirror
+	11, // [11:15] is the sub-list for method output_type
+	7,  // [7:11] is the sub-list for method input_type
+	7,  // [7:7] is the sub-list for extension type_name
+	7,  // [7:7] is the sub-list for extension extendee
+	0,  // [0:7] is the sub-list for field type_name
 }
 
 func init() { file_mirror_proto_init() }
@@ -693,6 +712,7 @@ func file_mirror_proto_init() {
 	file_mirror_proto_msgTypes[2].OneofWrappers = []any{
 		(*Mirror_Port)(nil),
 		(*Mirror_Vxlan)(nil),
+		(*Mirror_Geneve)(nil),
 		(*Mirror_Erspan)(nil),
 	}
 	type x struct{}
