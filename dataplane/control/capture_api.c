@@ -8,7 +8,7 @@
 
 #include "api/api.h"
 #include "capture.pb-c.h"
-#include "control/looking.h"
+#include "control/streams.h"
 #include "control/trace_api.h"
 #include "graph/capture.h"
 #include "graph/drop.h"
@@ -174,7 +174,7 @@ static const struct api_method methods[] = {
 };
 API_METHODS(methods)
 
-void looking_poll(void)
+void streams_poll(void)
 {
 	capture_streams_poll();
 	trace_streams_poll();

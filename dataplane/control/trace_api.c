@@ -10,7 +10,7 @@
 
 #include "base/field_limits.h"
 #include "capture.pb-c.h"
-#include "control/looking.h"
+#include "control/streams.h"
 #include "graph/capture.h"
 #include "graph/graph.h"
 #include "graph/node.h"

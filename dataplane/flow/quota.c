@@ -32,20 +32,20 @@ static struct quota {
 static struct count {
 	uint32_t taken, returned; // one thread: rw, all: ro
 	uint32_t denied_taken, denied_returned;
-} counts[QUOTA_MASTER + 1][PORT_MAX];
+} quota_counts[QUOTA_MASTER + 1][PORT_MAX];
 uint32_t flow_used_percent;
-static uint32_t fair = UINT32_MAX; // the fair level. Master: wo, workers: ro
-static uint8_t over[PORT_MAX];     // the port has more flows than the fair level. Master: wo, workers: ro
-static unsigned takers;            // workers with this id or a higher one have an empty row. Workers: rw, atomic
+static uint32_t fair_level = UINT32_MAX;  // Master: wo, workers: ro
+static uint8_t over_fair_level[PORT_MAX]; // the port has more flows. Master: wo, workers: ro
+static unsigned n_takers;                 // workers with this id or a higher one have an empty row. Workers: rw, atomic
 
 static struct refused {
 	uint64_t hash;
 	const struct drop_reason *why;
 	uint16_t since;
-	uint16_t gen;                 // of the zone: a change of rules or routes makes the refusal stale
-} refused[WORKER_MAX][REFUSED_SLOTS]; // each worker uses its own
+	uint16_t gen;                  // of the zone: a change of rules or routes makes the refusal stale
+} refusals[WORKER_MAX][REFUSED_SLOTS]; // each worker uses its own
 
-static bool refusing[WORKER_MAX]; // some refusal may be in the cache
+static bool has_refusals[WORKER_MAX]; // some refusal may be in the cache
 static uint16_t last_refused[WORKER_MAX];
 
 static bool quota_too_fast(struct quota *q, uint32_t rate)
@@ -60,14 +60,14 @@ static bool quota_too_fast(struct quota *q, uint32_t rate)
 
 static uint32_t quota_row(unsigned row, uint16_t port, size_t member)
 {
-	return __atomic_load_n((uint32_t *)RTE_PTR_ADD(&counts[row][port], member), __ATOMIC_ACQUIRE);
+	return __atomic_load_n((uint32_t *)RTE_PTR_ADD(&quota_counts[row][port], member), __ATOMIC_ACQUIRE);
 }
 
 // The rows change while they are read. Reads `returned` before `taken`: the sum may miss flows that are created
 // meanwhile and include flows that end meanwhile, but it is never negative.
 static uint32_t quota_sum(uint16_t port, size_t taken, size_t returned)
 {
-	unsigned i, rows = __atomic_load_n(&takers, __ATOMIC_RELAXED);
+	unsigned i, rows = __atomic_load_n(&n_takers, __ATOMIC_RELAXED);
 	uint32_t n = 0;
 
 	n -= quota_row(QUOTA_MASTER, port, returned);
@@ -90,12 +90,12 @@ static uint32_t quota_denied(uint16_t port)
 
 bool flow_quota_over_share(uint16_t port)
 {
-	return __atomic_load_n(&over[port], __ATOMIC_RELAXED);
+	return __atomic_load_n(&over_fair_level[port], __ATOMIC_RELAXED);
 }
 
 bool flow_quota_over_level(uint16_t port)
 {
-	return quota_in_use(port) > __atomic_load_n(&fair, __ATOMIC_RELAXED);
+	return quota_in_use(port) > __atomic_load_n(&fair_level, __ATOMIC_RELAXED);
 }
 
 // The highest level at which min(use, level) of all ports fits into the room. UINT32_MAX: everything fits.
@@ -132,9 +132,9 @@ void flow_quota_weigh(void)
 		use[i] = quota_in_use(i);
 	if (weighed)
 		level = quota_fair_level(use, (uint64_t)flow_capacity() * FLOW_WEIGH_PERCENT / 100);
-	__atomic_store_n(&fair, level, __ATOMIC_RELAXED);
+	__atomic_store_n(&fair_level, level, __ATOMIC_RELAXED);
 	for (i = 0; i < PORT_MAX; i++)
-		__atomic_store_n(&over[i], use[i] > level, __ATOMIC_RELAXED);
+		__atomic_store_n(&over_fair_level[i], use[i] > level, __ATOMIC_RELAXED);
 }
 
 static void quota_count_one(uint32_t *counter)
@@ -144,10 +144,10 @@ static void quota_count_one(uint32_t *counter)
 
 static void quota_become_taker(unsigned worker)
 {
-	unsigned n = __atomic_load_n(&takers, __ATOMIC_RELAXED);
+	unsigned n = __atomic_load_n(&n_takers, __ATOMIC_RELAXED);
 
 	while (worker >= n &&
-	       !__atomic_compare_exchange_n(&takers, &n, worker + 1, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+	       !__atomic_compare_exchange_n(&n_takers, &n, worker + 1, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
 		;
 }
 
@@ -170,7 +170,7 @@ const struct drop_reason *flow_quota_take(unsigned worker, uint16_t port)
 		__atomic_add_fetch(&q->refused, 1, __ATOMIC_RELAXED);
 		return &drop_flow_quota_share;
 	}
-	quota_count_one(&counts[worker][port].taken);
+	quota_count_one(&quota_counts[worker][port].taken);
 	return NULL;
 }
 
@@ -179,14 +179,14 @@ bool flow_quota_take_denied(unsigned worker, uint16_t port)
 	if (quota_denied(port) >= RTE_MAX(flow_capacity() / FLOW_DENIED_SHARE, (uint32_t)FLOW_DENIED_MIN))
 		return false;
 	quota_become_taker(worker);
-	quota_count_one(&counts[worker][port].denied_taken);
+	quota_count_one(&quota_counts[worker][port].denied_taken);
 	return true;
 }
 
 void flow_quota_return_denied(unsigned worker, uint16_t port)
 {
 	quota_become_taker(worker == QUOTA_MASTER ? 0 : worker);
-	quota_count_one(&counts[worker][port].denied_returned);
+	quota_count_one(&quota_counts[worker][port].denied_returned);
 }
 
 bool flow_quota_error(uint16_t port, bool received)
@@ -198,7 +198,7 @@ bool flow_quota_error(uint16_t port, bool received)
 void flow_quota_return(unsigned worker, uint16_t port)
 {
 	quota_become_taker(worker == QUOTA_MASTER ? 0 : worker);
-	quota_count_one(&counts[worker][port].returned);
+	quota_count_one(&quota_counts[worker][port].returned);
 }
 
 const struct drop_reason *flow_refused(unsigned worker, const struct flow_key *key, uint16_t now)
@@ -206,12 +206,12 @@ const struct drop_reason *flow_refused(unsigned worker, const struct flow_key *k
 	const struct refused *r;
 	uint64_t hash;
 
-	if (likely((uint16_t)(now - last_refused[worker]) >= REFUSED_SECONDS && refusing[worker]))
-		refusing[worker] = false;
-	if (likely(!refusing[worker]))
+	if (likely((uint16_t)(now - last_refused[worker]) >= REFUSED_SECONDS && has_refusals[worker]))
+		has_refusals[worker] = false;
+	if (likely(!has_refusals[worker]))
 		return NULL;
 	hash = flow_key_hash(key);
-	r = &refused[worker][(uint32_t)hash % REFUSED_SLOTS];
+	r = &refusals[worker][(uint32_t)hash % REFUSED_SLOTS];
 	return r->hash == hash && r->why && (uint16_t)(now - r->since) < REFUSED_SECONDS &&
 			       r->gen == flow_zone_gen(key->zone)
 		       ? r->why
@@ -222,9 +222,9 @@ void flow_refused_add(unsigned worker, const struct flow_key *key, const struct 
 {
 	uint64_t hash = flow_key_hash(key);
 
-	refusing[worker] = true;
+	has_refusals[worker] = true;
 	last_refused[worker] = now;
-	refused[worker][(uint32_t)hash % REFUSED_SLOTS] = (struct refused){hash, why, now, flow_zone_gen(key->zone)};
+	refusals[worker][(uint32_t)hash % REFUSED_SLOTS] = (struct refused){hash, why, now, flow_zone_gen(key->zone)};
 }
 
 PORT_SETTINGS(flow_quota_config)

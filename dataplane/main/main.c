@@ -21,7 +21,7 @@
 #include "base/loop.h"
 #include "base/rcu.h"
 #include "base/turn.h"
-#include "control/looking.h"
+#include "control/streams.h"
 #include "control/system.h"
 #include "flow/flow.h"
 #include "flow/flow_log.h"
@@ -74,7 +74,7 @@ struct poll {
 // The master's work, in the order of each list.
 static struct poll tick_polls[] = {POLL(punt_poll),   POLL(worker_poll),  POLL(load_poll),
 				   POLL(bridge_tick), POLL(rcu_poll),     POLL(nexthop_poll),
-				   POLL(rules_poll),  POLL(looking_poll), POLL(flow_poll)};
+				   POLL(rules_poll),  POLL(streams_poll), POLL(flow_poll)};
 static struct poll slow_polls[] = {POLL(neighbor_poll), POLL(bridge_poll), POLL(flow_log_poll)};
 static struct poll tenth_polls[] = {POLL(worker_watch_poll), POLL(watchdog_poll), POLL(worker_health_poll)};
 static struct poll second_polls[] = {POLL(threads_poll)};
