@@ -11,11 +11,11 @@
 #include <unistd.h>
 
 #include <rte_cycles.h>
-#include <rte_hash_crc.h>
 
 #include "api/api.h"
 #include "api/limit.h"
 #include "control/master_turns.h"
+#include "flow/flow.h"
 #include "graph/counters.h"
 #include "l2/bridge.h"
 #include "l3/nexthop.h"
@@ -32,36 +32,14 @@ static uint64_t started;
 static bool hugepages;
 static char socket_path[108];
 
-// The same at each start of an instance: the lower 40 bits come from the machine's id and the run directory.
-static void derive_router_mac(const char *run_dir)
+void system_init(const char *socket, bool with_hugepages)
 {
-	char id[128] = "";
-	uint32_t a, b;
-	FILE *f = fopen("/etc/machine-id", "r");
+	static struct api_listener requests = {.settle = flow_changes_take_effect};
 
-	if (f) {
-		if (fgets(id, 64, f) == NULL)
-			id[0] = '\0';
-		fclose(f);
-	}
-	if (id[0] == '\0')
-		gethostname(id, sizeof(id) - 1);
-	a = rte_hash_crc(id, (uint32_t)strlen(id), 1);
-	a = rte_hash_crc(run_dir, (uint32_t)strlen(run_dir), a);
-	b = rte_hash_crc(id, (uint32_t)strlen(id), ~a);
-	tunnel_router_mac = (struct rte_ether_addr){
-		{0x02, (uint8_t)b, (uint8_t)(a >> 24), (uint8_t)(a >> 16), (uint8_t)(a >> 8), (uint8_t)a}};
-}
-
-int system_init(const struct system_process *p, struct error *err)
-{
 	started = rte_rdtsc();
-	hugepages = p->hugepages;
-	snprintf(socket_path, sizeof(socket_path), "%s", p->socket);
-	if (p->router_mac[0])
-		return mac_parse(p->router_mac, "--router-mac", &tunnel_router_mac, err);
-	derive_router_mac(p->run_dir);
-	return 0;
+	hugepages = with_hugepages;
+	snprintf(socket_path, sizeof(socket_path), "%s", socket);
+	api_listen(&requests);
 }
 
 static uint64_t resident_bytes(void)

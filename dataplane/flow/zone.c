@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "api/api.h"
 #include "flow/decide.h"
 #include "flow/flow_private.h"
 #include "flow/quota.h"
@@ -168,7 +167,6 @@ void flow_zone_init(void)
 	static struct worker_listener workers = {.each_loop = flow_age, .unfinished = flow_age_unfinished};
 	static struct rules_listener rules = {.changed = rules_of_port_changed};
 	static struct nat_listener nat = {.begin = flow_start, .changed = nat_of_vrf_changed};
-	static struct api_listener requests = {.settle = flow_changes_take_effect};
 	unsigned i;
 
 	for (i = 0; i < RTE_DIM(flow_zones); i++)
@@ -179,5 +177,4 @@ void flow_zone_init(void)
 	worker_listen(&workers);
 	rules_listen(&rules);
 	nat_listen(&nat);
-	api_listen(&requests);
 }

@@ -2,7 +2,11 @@
 // Tunnel next hops: builds the outer headers and finds the underlay's paths once; encapsulation copies the headers.
 #include <errno.h>
 #include <netinet/in.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
 
+#include <rte_hash_crc.h>
 #include <rte_udp.h>
 
 #include "base/check.h"
@@ -17,6 +21,32 @@
 #include "port/registry.h"
 
 struct rte_ether_addr tunnel_router_mac;
+
+// The lower 40 bits come from the machine's id, else its name, and the run directory.
+static struct rte_ether_addr tunnel_derive_router_mac(const char *run_dir)
+{
+	char id[128] = "";
+	uint32_t a, b;
+	FILE *f = fopen("/etc/machine-id", "r");
+
+	if (f) {
+		if (fgets(id, 64, f) == NULL)
+			id[0] = '\0';
+		fclose(f);
+	}
+	if (id[0] == '\0')
+		gethostname(id, sizeof(id) - 1);
+	a = rte_hash_crc(id, (uint32_t)strlen(id), 1);
+	a = rte_hash_crc(run_dir, (uint32_t)strlen(run_dir), a);
+	b = rte_hash_crc(id, (uint32_t)strlen(id), ~a);
+	return (struct rte_ether_addr){
+		{0x02, (uint8_t)b, (uint8_t)(a >> 24), (uint8_t)(a >> 16), (uint8_t)(a >> 8), (uint8_t)a}};
+}
+
+void tunnel_set_router_mac(const struct rte_ether_addr *mac, const char *run_dir)
+{
+	tunnel_router_mac = rte_is_zero_ether_addr(mac) ? tunnel_derive_router_mac(run_dir) : *mac;
+}
 
 int tunnel_check_vni(const struct tunnel_config *t, struct error *err)
 {

@@ -6,6 +6,8 @@
 #include "l3/nexthop.h"
 
 extern struct rte_ether_addr tunnel_router_mac; // inner MAC of this node in routed VXLAN and Geneve
+// Before the first tunnel. A zero MAC is replaced by one that is the same at each start with this run directory.
+void tunnel_set_router_mac(const struct rte_ether_addr *mac, const char *run_dir);
 
 // Reserves n bytes in front of the headers that were pushed so far.
 void *tunnel_push(struct nexthop *nh, unsigned n);

@@ -31,6 +31,7 @@
 #include "l2/bridge.h"
 #include "l3/fib.h"
 #include "l3/nexthop.h"
+#include "l3/tunnel.h"
 #include "l3/underlay.h"
 #include "l3/vrf.h"
 #include "main/eal.h"
@@ -221,10 +222,6 @@ static void set_groups(const struct options *o)
 
 static int main_start(const struct options *o, struct error *err)
 {
-	const struct system_process process = {.socket = o->socket,
-					       .run_dir = o->run_dir,
-					       .router_mac = o->router_mac,
-					       .hugepages = eal_has_hugepages()};
 	int ret = rcu_init();
 
 	set_groups(o);
@@ -238,8 +235,8 @@ static int main_start(const struct options *o, struct error *err)
 	ret = start_tables(o, err);
 	if (ret == 0)
 		ret = graph_init(err);
-	if (ret == 0)
-		ret = system_init(&process, err);
+	system_init(o->socket, eal_has_hugepages());
+	tunnel_set_router_mac(&o->router_mac, o->run_dir);
 	if (ret == 0)
 		ret = start_workers(o, err);
 	threads_poll(); // for threads that were started meanwhile

@@ -7,6 +7,7 @@
 
 #include "api/role.h"
 #include "base/error.h"
+#include "base/ip.h"
 #include "dpdk/eal_init.h"
 #include "privilege/filter.h"
 #include "threads/machine.h"
@@ -29,7 +30,7 @@ struct options {
 	uint32_t mbuf_size; // data room without headroom; 0: the pool decides
 	uint32_t fib_mb;
 	uint32_t flows;
-	char router_mac[18]; // empty: derived from the host and the run directory
+	struct rte_ether_addr router_mac; // zero: derived from the host and the run directory
 	char log_level[16];
 	const char *groups[ROLES]; // by role
 	char user[32];             // to run as; empty: the one that started the process

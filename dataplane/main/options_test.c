@@ -73,7 +73,7 @@ static void all_given(void **state)
 	assert_int_equal(o.mbufs, 4096);
 	assert_int_equal(o.mbuf_size, 9216);
 	assert_true(o.fib_mb == 64);
-	assert_string_equal(o.router_mac, "02:00:00:00:00:01");
+	assert_memory_equal(o.router_mac.addr_bytes, "\2\0\0\0\0\1", 6);
 	assert_string_equal(o.log_level, "debug");
 	assert_string_equal(o.groups[ROLE_READ], "daemon");
 	assert_string_equal(o.groups[ROLE_OPERATE], "bin");

@@ -59,10 +59,7 @@ int option_path(const struct option_given *g, struct options *o, struct error *e
 
 int option_mac(const struct option_given *g, struct options *o, struct error *err)
 {
-	struct rte_ether_addr mac;
-	int ret = mac_parse(g->text, g->name, &mac, err);
-
-	return ret < 0 ? ret : option_path(g, o, err);
+	return mac_parse(g->text, g->name, option_member(g, o), err);
 }
 
 static int refuse_cpus(const struct option_given *g, int ret, const struct machine *m, struct error *err)

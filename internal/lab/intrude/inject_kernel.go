@@ -63,19 +63,20 @@ func moveIRQs(irqs []int, to cpuset.Set) (back func() error, err error) {
 		return err
 	}
 	for _, irq := range irqs {
-		if now, err := os.ReadFile(fmt.Sprintf("/proc/irq/%d/effective_affinity_list", irq)); err == nil &&
-			strings.TrimSpace(string(now)) == to.String() {
+		now, err := procfs.Host.Read(fmt.Sprintf("proc/irq/%d/effective_affinity_list", irq))
+		if err == nil && strings.TrimSpace(now) == to.String() {
 			continue // it is there already, and the kernel may refuse to move it
 		}
-		path := fmt.Sprintf("/proc/irq/%d/smp_affinity_list", irq)
-		old, err := os.ReadFile(path)
+		path := fmt.Sprintf("proc/irq/%d/smp_affinity_list", irq)
+		old, err := procfs.Host.Read(path)
 		if err != nil {
 			return back, err
 		}
+		path = "/" + path
 		if err := write(path, to.String()); err != nil {
 			return back, fmt.Errorf("interrupt %d cannot be moved: %w", irq, err)
 		}
-		was[path] = strings.TrimSpace(string(old))
+		was[path] = strings.TrimSpace(old)
 	}
 	return back, nil
 }
