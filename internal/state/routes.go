@@ -4,7 +4,6 @@ package state
 import (
 	"bytes"
 	"net/netip"
-	"slices"
 	"strconv"
 	"strings"
 )
@@ -71,7 +70,7 @@ func plainValue(text []byte, after string) (value, rest []byte, ok bool) {
 func (l *loader) prepareRoutes() {
 	l.vrfs, l.ids = map[string]string{FabricVrf: FabricVrf}, map[string]uint32{}
 	for _, v := range l.state.Vrfs {
-		if plainWord.MatchString(v.Name) && !slices.Contains(reserved, strings.ToLower(v.Name)) {
+		if plainWord(v.Name) {
 			l.vrfs[v.Name] = v.Name
 		}
 	}

@@ -61,8 +61,10 @@ func (y yamlWriter) routes(list []Route) {
 		return
 	}
 	y.line("routes:")
+	b := []byte("  - ")
 	for _, r := range list {
-		y.line("  - ", flow(r.message().ProtoReflect()))
+		b = append(appendFlow(b[:4], r.message().ProtoReflect()), '\n')
+		_, _ = y.w.Write(b)
 	}
 }
 
@@ -91,56 +93,113 @@ func eachField(r protoreflect.Message, f func(protoreflect.FieldDescriptor)) {
 }
 
 // flow returns a message on one line: {a: 1, b: [x, y]}.
-func flow(r protoreflect.Message) string {
-	var parts []string
+func flow(r protoreflect.Message) string { return string(appendFlow(nil, r)) }
+
+func appendFlow(b []byte, r protoreflect.Message) []byte {
+	b = append(b, '{')
 	eachField(r, func(fd protoreflect.FieldDescriptor) {
-		parts = append(parts, string(fd.Name())+": "+fieldText(r, fd))
+		if b[len(b)-1] != '{' {
+			b = append(b, ", "...)
+		}
+		b = append(append(b, fd.Name()...), ": "...)
+		b = appendField(b, r, fd)
 	})
-	return "{" + strings.Join(parts, ", ") + "}"
+	return append(b, '}')
 }
 
 func fieldText(r protoreflect.Message, fd protoreflect.FieldDescriptor) string {
-	if !fd.IsList() {
-		return valueText(r.Get(fd), fd)
-	}
-	list := r.Get(fd).List()
-	parts := make([]string, list.Len())
-	for i := range parts {
-		parts[i] = valueText(list.Get(i), fd)
-	}
-	return "[" + strings.Join(parts, ", ") + "]"
+	return string(appendField(nil, r, fd))
 }
 
-func valueText(v protoreflect.Value, fd protoreflect.FieldDescriptor) string {
+func appendField(b []byte, r protoreflect.Message, fd protoreflect.FieldDescriptor) []byte {
+	if !fd.IsList() {
+		return appendValue(b, r.Get(fd), fd)
+	}
+	b = append(b, '[')
+	for i, list := 0, r.Get(fd).List(); i < list.Len(); i++ {
+		if i > 0 {
+			b = append(b, ", "...)
+		}
+		b = appendValue(b, list.Get(i), fd)
+	}
+	return append(b, ']')
+}
+
+func appendValue(b []byte, v protoreflect.Value, fd protoreflect.FieldDescriptor) []byte {
 	switch fd.Kind() {
 	case protoreflect.MessageKind:
-		return flow(v.Message())
+		return appendFlow(b, v.Message())
 	case protoreflect.StringKind:
-		return quote(v.String())
+		return append(b, quote(v.String())...)
+	case protoreflect.Uint32Kind, protoreflect.Uint64Kind:
+		return strconv.AppendUint(b, v.Uint(), 10)
 	case protoreflect.EnumKind:
 		if ev := fd.Enum().Values().ByNumber(v.Enum()); ev != nil {
-			return string(ev.Name())
+			return append(b, ev.Name()...)
 		}
-		return strconv.Itoa(int(v.Enum()))
+		return strconv.AppendInt(b, int64(v.Enum()), 10)
 	}
-	return fmt.Sprint(v.Interface())
+	return fmt.Append(b, v.Interface())
 }
 
+// charset has true for its characters. A million routes have millions of texts: regular expressions would take most of
+// the time.
+type charset [256]bool
+
+func charsetOf(characters string) *charset {
+	var set charset
+	for _, c := range []byte(characters) {
+		set[c] = true
+	}
+	return &set
+}
+
+// only says whether all characters of s are in the set.
+func (c *charset) only(s string) bool {
+	for i := range len(s) {
+		if !c[s[i]] {
+			return false
+		}
+	}
+	return true
+}
+
+const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+
 var (
-	plainWord = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]*$`)
-	plainNet  = regexp.MustCompile(`^[0-9][0-9a-f.:]*/[0-9]+$|^[0-9]{1,3}(\.[0-9]{1,3}){3}$`)
-	plainPath = regexp.MustCompile(`^/[A-Za-z0-9_./-]+$`)
+	digits       = charsetOf("0123456789")
+	wordFirst    = charsetOf("_" + letters)
+	wordRest     = charsetOf("0123456789_.-" + letters)
+	pathRest     = charsetOf("0123456789_./-" + letters)
+	netAddress   = charsetOf("0123456789abcdef.:")
+	plainAddress = regexp.MustCompile(`^[0-9]{1,3}(\.[0-9]{1,3}){3}$`)
 )
+
+func plainWord(s string) bool {
+	return s != "" && wordFirst[s[0]] && wordRest.only(s) && !slices.Contains(reserved, strings.ToLower(s))
+}
+
+// plainNet has the prefixes and addresses that begin with a digit, except for IPv6 addresses, which may look like
+// numbers of base 60.
+func plainNet(s string) bool {
+	if s == "" || !digits[s[0]] {
+		return false
+	}
+	address, length, prefix := strings.Cut(s, "/")
+	if !prefix {
+		return plainAddress.MatchString(s)
+	}
+	return netAddress.only(address) && length != "" && digits.only(length)
+}
+
+func plainPath(s string) bool { return len(s) > 1 && s[0] == '/' && pathRest.only(s) }
 
 // reserved has words that some versions of YAML do not read as text.
 var reserved = []string{"true", "false", "yes", "no", "on", "off", "y", "n", "null"}
 
 // quote returns a string as it is if every version of YAML reads it as text, otherwise in double quotes.
 func quote(s string) string {
-	switch {
-	case plainNet.MatchString(s), plainPath.MatchString(s):
-		return s
-	case plainWord.MatchString(s) && !slices.Contains(reserved, strings.ToLower(s)):
+	if plainNet(s) || plainPath(s) || plainWord(s) {
 		return s
 	}
 	return `"` + escape(s) + `"`
