@@ -213,6 +213,8 @@ static void bridge_chunk(struct rte_graph *graph, struct rte_node *node, void **
 			rte_prefetch0(rte_pktmbuf_mtod(pkts[i + NODE_AHEAD], void *));
 		a->f[i] = rcu_read(bridge_fwds[bridge]);
 		a->edges[i] = bridge_check_source(pkts[i], a->f[i]);
+		if (unlikely(a->edges[i] != UNDECIDED)) // the buffer may end within the addresses
+			continue;
 		a->src[i].key = mac_key(bridge, &eth->src_addr);
 		a->src[i].hash = mac_hash(a->src[i].key);
 		mac_prefetch(t, a->src[i].hash, true);
