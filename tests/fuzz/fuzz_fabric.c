@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Frames from the underlay, mostly in tunnels, through the whole graph. The first byte chooses the port.
+// Frames from the underlay, mostly in tunnels, and of the host, through the whole graph.
 #include "fuzz_router.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -13,7 +13,8 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	if (size > 0)
-		fuzz_router_frame(*data & 1 ? FABRIC1 : FABRIC0, data + 1, size - 1);
+	static const uint16_t ports[] = {FABRIC0, FABRIC1, FABRIC0, FUZZ_HOST};
+
+	fuzz_router_input(ports, RTE_DIM(ports), data, size);
 	return 0;
 }

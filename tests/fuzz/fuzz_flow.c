@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Frames of guests whose ports keep flows, and of tunnels to them, with addresses that are translated. The first byte
-// chooses the port; its highest bit advances the clock.
+// Frames of guests whose ports keep flows, and of tunnels to them, with addresses that are translated, rules, meters
+// and a mirror. The highest bit of the first byte advances the clock.
 #include <errno.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "flow/flow_private.h"
+#include "fuzz_frame.h"
 #include "fuzz_router.h"
+#include "policy/meter.h"
+#include "policy/mirror.h"
 #include "policy/nat.h"
+#include "policy/rules.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerInitialize(int *argc, char ***argv);
@@ -22,17 +27,82 @@ static void must(int ret, const struct error *err)
 	}
 }
 
-static void translate(uint32_t id, const char *inside, uint8_t len, const char *outside)
+static void translate(struct nat_config c, const char *inside, uint8_t len, const char *outside, const char *last)
 {
 	struct error err = {0};
-	struct nat_config c = {
-		.id = id, .vrf = RED, .external = RED, .kind = len == 32 || len == 128 ? NAT_FLOATING : NAT_SOURCE};
 
-	c.inside = (struct ip_prefix){router_addr(inside), len};
+	c.vrf = c.external = RED;
+	if (inside)
+		c.inside = (struct ip_prefix){router_addr(inside), len};
 	c.outside = router_addr(outside);
-	if (c.kind == NAT_SOURCE)
-		c.last = c.outside;
+	if (last)
+		c.last = router_addr(last);
 	must(nat_add(&c, &err), &err);
+}
+
+static void add_translations(void)
+{
+	struct nat_config floating = {.id = 1, .kind = NAT_FLOATING}, source = {.id = 3, .kind = NAT_SOURCE},
+			  balanced = {.id = 5, .kind = NAT_DESTINATION, .protocol = IPPROTO_TCP, .first_port = 80};
+	struct ip_prefix except[2] = {{router_addr("172.20.0.0"), 16}, {router_addr("fd00:20::"), 32}};
+	struct nat_backend backends[2][2] = {{{router_addr("10.0.0.2"), 8080, 1}, {router_addr("10.0.0.3"), 0, 3}},
+					     {{router_addr("fd00::2"), 8080, 1}, {router_addr("fd00::3"), 0, 3}}};
+
+	translate(floating, "10.0.0.2", 32, "198.18.0.2", NULL);
+	floating.id++;
+	translate(floating, "fd00::2", 128, "fd00:18::2", NULL);
+	source.except = &except[0];
+	source.n_except = 1;
+	translate(source, "10.0.0.0", 24, "198.18.0.3", "198.18.0.9");
+	source.id++;
+	source.except = &except[1];
+	translate(source, "fd00::", 64, "fd00:18::3", "fd00:18::9");
+	balanced.backends = backends[0];
+	balanced.n_backends = 2;
+	translate(balanced, NULL, 0, "198.18.0.80", NULL);
+	balanced.id++;
+	balanced.backends = backends[1];
+	translate(balanced, NULL, 0, "fd00:18::80", NULL);
+}
+
+static struct rule_list *add_rules(const char *name, bool allow, struct rule rule)
+{
+	struct error err = {0};
+	struct rule_list *l = rule_list_add(name, allow, &err);
+
+	FUZZ_ASSERT(l);
+	rule.id = 1;
+	rule.log = true;
+	rule.allow = !allow;
+	rule.ports[0][1] = UINT16_MAX;
+	must(rules_add(l, &rule, 1, false, &err), &err);
+	return l;
+}
+
+// What a rule or a port may do besides: deny, log, limit, copy.
+static void add_policy(void)
+{
+	struct meter *slow =
+		meter_add(&(struct meter_config){.name = "slow", .packet_rate = 1, .burst_packets = 4}, NULL);
+	struct mirror_config copies = {.name = "copies", .target = MIRROR_TUNNEL, .snap = 64};
+	struct rule telnet = {.proto = IPPROTO_TCP, .ports = {{0}, {23, 23}}},
+		    all = {.proto = -1, .ports = {{0}, {0, UINT16_MAX}}};
+	struct port_config cfg = router_config(RED0);
+	struct mirror *m;
+
+	copies.tunnel = (struct tunnel_config){
+		.encap = encap_find("erspan"), .remote = router_addr("203.0.113.9"), .session = 7};
+	m = mirror_add(&copies, NULL);
+	FUZZ_ASSERT(slow && m);
+	rules_config_edit(&cfg)->lists[RULES_EGRESS] = rule_list_id(add_rules("egress", true, telnet));
+	mirroring_config_edit(&cfg)->mirror = m->id;
+	router_set(RED0, &cfg);
+	all.meter = slow->id;
+	all.mirror = m->id;
+	cfg = router_config(BLUE0);
+	rules_config_edit(&cfg)->lists[RULES_INGRESS] = rule_list_id(add_rules("ingress", false, all));
+	meters_config_edit(&cfg)->egress = slow->id;
+	router_set(BLUE0, &cfg);
 }
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)
@@ -40,6 +110,8 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	struct port_config cfg;
 	unsigned i;
 
+	mirror_init();
+	meter_init();
 	fuzz_router_setup();
 	flow_secret_init(&(struct flow_secret){
 		.add = {1, 2, 3, 4, 5}, .mul = {7, 9, 11, 13, 15}, .seed = {17, 19}}); // the same each time
@@ -48,9 +120,8 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 		cfg.stateful = ports[i] != RED1;
 		router_set(ports[i], &cfg);
 	}
-	translate(1, "10.0.0.2", 32, "198.18.0.2");
-	translate(2, "fd00::2", 128, "fd00:18::2");
-	translate(3, "10.0.0.0", 24, "198.18.0.3");
+	add_policy();
+	add_translations();
 	flow_changes_take_effect();
 	return 0;
 }
@@ -61,7 +132,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (size == 0)
 		return 0;
-	fuzz_router_frame(ports[*data % RTE_DIM(ports)], data + 1, size - 1);
+	fuzz_router_input(ports, RTE_DIM(ports), data, size);
 	if (*data & 0x40)
 		flow_zone_changed(RED);
 	flow_changes_take_effect();

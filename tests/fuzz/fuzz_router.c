@@ -7,26 +7,45 @@
 #include <rte_ring.h>
 
 #include "base/rcu.h"
+#include "eth/source_check.h"
 #include "fuzz_frame.h"
 #include "fuzz_view.h"
 #include "graph/counters.h"
 #include "graph/graph.h"
+#include "host/host.h"
+#include "l2/mac.h"
 #include "l3/icmp.h"
 #include "l3/underlay.h"
 #include "neighbor/neighbor_private.h"
 #include "overlay/overlay.h"
+#include "policy/rules.h"
 #include "worker/punt.h"
 #include "worker/spread.h"
 #include "worker/worker.h"
 
-// First control byte, besides those of fuzz_view.h. SPLIT: into segments, at the second control byte.
-enum { TAILROOM = 8, SPLIT = 16 };
+// First control byte, besides those of fuzz_view.h. SPLIT: into segments, at the second control byte. MORE: two more
+// control bytes are the length of the frame, and another frame with its own port and control bytes follows.
+enum { TAILROOM = 8, SPLIT = 16, MORE = 32 };
+#define FRAMES_MAX 4
 
 // Labels and VNIs of the tunnels, by the VRF that may use them.
 enum { OUT_RED = 1000, OUT_BLUE = 2000, OUT_LAN = 3000, OUT_IRB = 4000, OUT_RANGE = 1000 };
 
 // Labels and VNIs of received packets.
-enum { IN_RED = 100, IN_BLUE, IN_LAN, IN_IRB, IN_PORT, IN_REJECT, IN_UNIFORM, IN_TRANSIT, IN_GROUP, IN_HOLD, IN_END };
+enum {
+	IN_RED = 100,
+	IN_BLUE,
+	IN_LAN,
+	IN_IRB,
+	IN_PORT,
+	IN_REJECT,
+	IN_UNIFORM,
+	IN_TRANSIT,
+	IN_GROUP,
+	IN_HOLD,
+	IN_SOURCES,
+	IN_END
+};
 
 enum {
 	NH_TUNNELS = 200,
@@ -170,7 +189,37 @@ static const uint32_t targets[] = {[IN_RED] = TARGET(TARGET_VRF, RED),
 				   [IN_UNIFORM] = TARGET(TARGET_VRF, RED) | TARGET_UNIFORM,
 				   [IN_TRANSIT] = TARGET(TARGET_NEXTHOP, NH_TUNNELS),
 				   [IN_GROUP] = TARGET(TARGET_NEXTHOP, NH_GROUPS),
-				   [IN_HOLD] = TARGET(TARGET_NEXTHOP, NH_ABSENT)};
+				   [IN_HOLD] = TARGET(TARGET_NEXTHOP, NH_ABSENT),
+				   [IN_SOURCES] = TARGET(TARGET_VRF, RED)};
+
+// Labels and VNIs lead everywhere; one of each accepts packets of one tunnel end only.
+static void add_targets(void)
+{
+	struct ip_prefix ends[] = {{router_addr("203.0.113.9"), 32}, {router_addr("2001:db8:f::9"), 128}};
+	struct tunnel_target t = {.sources = address_group_add("ends", ends, RTE_DIM(ends), NULL)};
+	unsigned i;
+
+	for (i = IN_RED; i < IN_SOURCES; i++)
+		FUZZ_ASSERT(label_set(i, targets[i], NULL) == 0 && vni_set(i, targets[i], NULL) == 0);
+	t.target = targets[IN_SOURCES];
+	FUZZ_ASSERT(t.sources && label_put(IN_SOURCES, &t, NULL) == 0 && vni_put(IN_SOURCES, &t, NULL) == 0);
+}
+
+static void add_host(void)
+{
+	struct port_config c = {.name = "host1",
+				.role = PORT_HOST,
+				.kind = "tap",
+				.queues = 1,
+				.fabric = FABRIC1,
+				.vrf = UINT16_MAX,
+				.bridge = UINT16_MAX};
+	struct port *p;
+
+	host_init();
+	p = port_add(&c, NULL);
+	FUZZ_ASSERT(p && p->id == FUZZ_HOST);
+}
 
 static void change_ports(void)
 {
@@ -184,6 +233,7 @@ static void change_ports(void)
 	router_set(RED0, &c);
 	c = router_config(BLUE0);
 	routed_config_edit(&c)->mss_clamp = 500;
+	source_check_config_edit(&c)->check = SOURCE_CHECK_REVERSE_PATH;
 	router_set(BLUE0, &c);
 }
 
@@ -211,9 +261,8 @@ static unsigned count_punts(void)
 void fuzz_router_setup(void)
 {
 	struct error err;
-	unsigned i;
 
-	neighbor_clock = fuzz_clock;
+	neighbor_clock = bridge_clock = fuzz_clock;
 	FUZZ_ASSERT(router_setup(NULL) == 0);
 	change_ports();
 	add_red();
@@ -221,8 +270,8 @@ void fuzz_router_setup(void)
 	add_flood(LAN, NH_LAN, OUT_LAN);
 	add_flood(IRB, NH_IRB, OUT_IRB);
 	add_macs();
-	for (i = IN_RED; i < IN_END; i++)
-		FUZZ_ASSERT(label_set(i, targets[i], NULL) == 0 && vni_set(i, targets[i], NULL) == 0);
+	add_targets();
+	add_host();
 	icmp_errors_per_second = 1000000;
 	router_rx = receive;
 	rx = calloc(1, sizeof(*rx) + sizeof(rx->q[0]));
@@ -254,7 +303,7 @@ static struct owner owner_of(uint16_t port, const struct view *v)
 
 	if (c->role == PORT_TENANT)
 		return (struct owner){c->vrf, c->bridge};
-	if (!v->tunnel || v->id < IN_RED || v->id >= IN_END)
+	if (c->role == PORT_HOST || !v->tunnel || v->id < IN_RED || v->id >= IN_END)
 		return o;
 	if (v->id == IN_BLUE)
 		o.vrf = BLUE;
@@ -278,9 +327,17 @@ static void check_sent(uint16_t in, const struct view *came, const struct owner 
 			    (o->bridge != UINT16_MAX && out->bridge == o->bridge));
 		return;
 	}
+	if (out->role == PORT_HOST) {
+		FUZZ_ASSERT(port_get(in)->role == PORT_FABRIC);
+		return;
+	}
 	v = view(rte_pktmbuf_mtod(s->m, const uint8_t *), s->m->data_len);
 	if (o->vrf == UINT16_MAX && o->bridge == UINT16_MAX) { // an answer to the underlay
-		FUZZ_ASSERT(port_get(in)->role == PORT_FABRIC && !came->tunnel);
+		FUZZ_ASSERT(port_get(in)->role == PORT_HOST || (port_get(in)->role == PORT_FABRIC && !came->tunnel));
+		return;
+	}
+	if (v.erspan) { // only ports of this VRF have a mirror
+		FUZZ_ASSERT(o->vrf == RED);
 		return;
 	}
 	FUZZ_ASSERT(v.tunnel);
@@ -339,7 +396,7 @@ static struct rte_mbuf *make(const uint8_t *control, uint8_t *frame, size_t size
 	return head;
 }
 
-// The hash sends every frame to this worker.
+// The hash sends every frame to this worker; those of the host are not spread.
 static struct port_queue *spread_queue(struct port_queue *q)
 {
 	static struct spread_view view = {.all_to = SPREAD_SEVERAL, .home = SPREAD_LOCAL};
@@ -347,36 +404,57 @@ static struct port_queue *spread_queue(struct port_queue *q)
 	memset(view.to, SPREAD_LOCAL, sizeof(view.to));
 	view.epoch = spread_epoch;
 	q->rx_worker = q->owner = router_worker()->id;
-	q->view = &view;
+	q->view = q->port->role == PORT_HOST ? NULL : &view;
 	return q;
 }
 
 static struct graph_trail trail;
 
-void fuzz_router_frame(uint16_t port, const uint8_t *data, size_t size)
+// One frame; returns how many bytes of the input it took.
+static size_t frame(uint16_t port, const uint8_t *data, size_t size)
 {
-	uint8_t frame[9000];
-	unsigned i, punted;
+	uint8_t bytes[FUZZ_LONGEST];
+	unsigned i, punted, control = FUZZ_CONTROL;
 	uint64_t drops;
 	struct owner o;
 	struct view v;
 
-	if (size < FUZZ_CONTROL || size - FUZZ_CONTROL > sizeof(frame))
-		return;
-	size -= FUZZ_CONTROL;
-	memcpy(frame, data + FUZZ_CONTROL, size);
-	fix(frame, size, data[0]);
-	v = view(frame, size);
+	if (size >= FUZZ_CONTROL + 2 && (data[0] & MORE)) {
+		control += 2;
+		size = RTE_MIN(size, control + (data[2] << 8u | data[3]));
+	}
+	if (size < control || size - control > sizeof(bytes))
+		return size;
+	memcpy(bytes, data + control, size - control);
+	fix(bytes, size - control, data[0]);
+	v = view(bytes, size - control);
 	o = owner_of(port, &v);
 	drops = count_drops(port);
-	waiting = make(data, frame, size);
+	waiting = make(data, bytes, size - control);
 	rx->q[0] = spread_queue(&port_get(port)->queues[0]);
-	graph_walk(graph, &trail);
 	punted = count_punts();
-	FUZZ_ASSERT(router_n_sent + punted + count_drops(port) - drops > 0);
+	graph_walk(graph, &trail);
+	FUZZ_ASSERT(router_n_sent + count_punts() - punted + count_drops(port) - drops > 0);
 	for (i = 0; i < router_n_sent; i++)
 		check_sent(port, &v, &o, &router_sent[i]);
 	router_forget();
+	punt_poll();
+	bridge_tick();
+	now += rte_get_tsc_hz() / 10;
+	bridge_poll();
+	return size;
+}
+
+void fuzz_router_input(const uint16_t *ports, unsigned n_ports, const uint8_t *data, size_t size)
+{
+	unsigned frames;
+	size_t used;
+
+	for (frames = 0; size > 0 && frames < FRAMES_MAX; frames++) {
+		used = 1 + frame(ports[*data % n_ports], data + 1, size - 1);
+		data += used;
+		size -= used;
+	}
 	clean_up();
 	FUZZ_ASSERT(node_test_in_use() == 0);
 }

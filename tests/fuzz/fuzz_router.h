@@ -10,9 +10,13 @@
 
 void fuzz_router_setup(void);
 
-// Lets a port receive one frame, which passes the graph completely, and checks that
-// - it was sent, dropped with a reason or punted, and no buffer is kept,
+#define FUZZ_HOST PORTS_END // host port of FABRIC1
+
+// Lets ports receive up to four frames, which pass the graph completely, and checks that
+// - each was sent, dropped with a reason or punted, and no buffer is kept,
 // - frames that a port sends belong to its tenant.
-// The first bytes say how: FUZZ_CONTROL of them, then the frame.
+// In front of a frame are a byte that chooses one of the ports, and bytes that say how: FUZZ_CONTROL of them, or two
+// more.
 #define FUZZ_CONTROL 2
-void fuzz_router_frame(uint16_t port, const uint8_t *data, size_t size);
+#define FUZZ_LONGEST 9600
+void fuzz_router_input(const uint16_t *ports, unsigned n_ports, const uint8_t *data, size_t size);

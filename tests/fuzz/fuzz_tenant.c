@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Frames of guests, through the whole graph. The first byte chooses the port.
+// Frames of guests, through the whole graph.
 #include "fuzz_router.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -13,7 +13,8 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	if (size > 0)
-		fuzz_router_frame((uint16_t)(RED0 + *data % (PORTS_END - RED0)), data + 1, size - 1);
+	static const uint16_t ports[] = {RED0, RED1, BLUE0, LAN0, LAN1, IRB0};
+
+	fuzz_router_input(ports, RTE_DIM(ports), data, size);
 	return 0;
 }

@@ -27,6 +27,7 @@ static void view_mpls(struct view *v, const uint8_t *data, size_t size, unsigned
 
 static void view_gre(struct view *v, const uint8_t *data, size_t size, unsigned at)
 {
+	v->erspan = at + 4 <= size && be16(data + at + 2) == 0x88be;
 	if (at + 4 <= size && be16(data + at + 2) == 0x8847)
 		view_mpls(v, data, size,
 			  at + 4 + (data[at] & 0x80 ? 4 : 0) + (data[at] & 0x20 ? 4 : 0) + (data[at] & 0x10 ? 4 : 0));

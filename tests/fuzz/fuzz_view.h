@@ -7,9 +7,9 @@
 #include <stdint.h>
 
 struct view {
-	bool tunnel;
-	uint32_t id;        // label or VNI
-	unsigned ip, inner; // where the headers begin, 0 = none
+	bool tunnel, erspan; // ERSPAN is only sent
+	uint32_t id;         // label or VNI
+	unsigned ip, inner;  // where the headers begin, 0 = none
 };
 
 struct view view(const uint8_t *data, size_t size);

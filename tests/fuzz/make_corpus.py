@@ -3,19 +3,20 @@
 """Writes the corpora of fuzz_tenant, fuzz_fabric, fuzz_mss and fuzz_translate: one valid packet of each kind (make_corpus.py [FOLDER]).
 
 The addresses are those of dataplane/testing/router_fixture.h and fuzz_router.c; the bytes in front of a frame are the port, what to correct,
-and where to split it.
+where to split it, and its length if another frame follows.
 """
 import ipaddress
 import pathlib
 import sys
 
-from scapy.all import (ARP, GRE, ICMP, IP, TCP, UDP, Dot1Q, Ether, ICMPv6DestUnreach, ICMPv6EchoRequest, ICMPv6ND_NS, IPv6,
+from scapy.all import (ARP, GRE, ICMP, IP, TCP, UDP, Dot1Q, Ether, ICMPv6DestUnreach, ICMPv6EchoRequest, ICMPv6ND_NA,
+                       ICMPv6ND_NS, ICMPv6NDOptDstLLAddr, ICMPv6PacketTooBig, ICMPv6TimeExceeded, IPv6,
                        IPv6ExtHdrFragment, IPv6ExtHdrHopByHop, Raw)
 from scapy.contrib.geneve import GENEVE
 from scapy.contrib.mpls import MPLS
 
-FIX_ALL, SPLIT = 7, 16
-RED0, BLUE0, LAN0, IRB0 = 0, 2, 3, 5
+FIX_ALL, SPLIT, MORE = 7, 16, 32
+RED0, RED1, BLUE0, LAN0, LAN1, IRB0 = range(6)
 GATEWAY, GUEST, FABRIC, ROUTER = "00:00:5e:00:01:01", "02:00:00:00:00:03", "02:00:00:00:f0:01", "02:00:00:00:aa:01"
 
 
@@ -49,6 +50,73 @@ def tenant():
         yield f"bridge-{mac}", LAN0, Ether(src=GUEST, dst=f"02:00:00:00:00:{mac}") / IP(src="10.0.9.1", dst="10.0.9.2") / udp
         yield f"irb-{mac}", IRB0, Ether(src=GUEST, dst=f"02:00:00:00:00:{mac}") / IPv6(src="fd00:1::5", dst="fd00:1::6") / udp
     yield "irb", IRB0, to_gateway / IP(src="10.0.1.5", dst="172.16.0.1") / udp
+    other = "02:00:00:00:00:04"
+    yield "proxy-arp", RED1, Ether(src=other, dst="ff:ff:ff:ff:ff:ff") / ARP(hwsrc=other, psrc="10.0.0.3", pdst="172.16.0.1")
+    yield "proxy-nd", RED1, Ether(src=other, dst="33:33:ff:00:00:01") / IPv6(src="fd00::3", dst="ff02::1:ff00:1", hlim=255) / ICMPv6ND_NS(tgt="fd00:16::1")
+    yield "link-local", LAN0, Ether(src=GUEST, dst="01:80:c2:00:00:0e", type=0x88cc) / Raw(b"x" * 46)
+    yield "qinq", LAN0, Ether(src=GUEST, dst="02:00:00:00:00:99", type=0x88a8) / Raw(bytes.fromhex("00050800") + b"x" * 46)
+    yield "fragment-past-end", RED0, to_gateway / IP(src="10.0.0.2", dst="10.0.0.3", frag=8100) / Raw(b"x" * 1200)
+    yield "fragment-too-many", RED0, to_gateway / IP(src="10.0.0.2", dst="10.0.0.3") / Raw(b"x" * 9500)
+    yield "reverse-path", BLUE0, Ether(src=GUEST, dst=GATEWAY) / IP(src="172.16.0.9", dst="172.17.0.1") / udp
+    yield "reverse-path6", BLUE0, Ether(src=GUEST, dst=GATEWAY) / IPv6(src="fd00:16::9", dst="fd00:17::1") / udp
+
+
+def tenant_sequences():
+    udp = UDP(sport=1000, dport=2000) / Raw(b"x" * 20)
+    here, there, tunnel = "02:00:00:00:01:01", "02:00:00:00:01:02", "02:00:00:00:00:22"
+    frame = IP(src="10.0.9.1", dst="10.0.9.2") / udp
+    yield "learn", [(LAN0, Ether(src=here, dst=there) / frame), (LAN1, Ether(src=there, dst=here) / frame), (LAN0, Ether(src=here, dst=there) / frame)]
+    yield "move", [(LAN0, Ether(src=here, dst=there) / frame), (LAN1, Ether(src=here, dst=there) / frame), (LAN0, Ether(src=here, dst=tunnel) / frame)]
+    yield "back", [(LAN0, Ether(src=here, dst=there) / frame), (LAN0, Ether(src=there, dst=here) / frame)]
+    yield "big", [(LAN0, Ether(src=here, dst=there) / frame), (LAN1, Ether(src=there, dst=here) / IP() / Raw(b"x" * 3000))]
+    absent = Ether(src=GUEST, dst=GATEWAY) / IP(src="10.0.0.2", dst="10.0.0.77") / udp
+    answer = Ether(src="02:00:00:00:00:04", dst=GATEWAY) / ARP(op=2, hwsrc="02:00:00:00:00:04", psrc="10.0.0.77", hwdst=GATEWAY, pdst="10.0.0.1")
+    yield "resolve", [(RED0, absent), (RED1, answer), (RED0, absent)]
+    advert = IPv6(src="fd00::2", dst="fd00::1", hlim=255)
+    for flags in range(8):
+        yield f"advert-{flags}", [(RED0, Ether(src=GUEST, dst=GATEWAY) / advert / ICMPv6ND_NA(tgt="fd00::2", R=flags & 1, S=flags >> 1 & 1, O=flags >> 2) /
+                                   ICMPv6NDOptDstLLAddr(lladdr=mac)) for mac in (GUEST, "02:00:00:00:00:33")]
+
+
+def flow_sequences():
+    """Connections in both directions, and errors about them; the ports are those of fuzz_flow.c."""
+    red, blue, fabric = 0, 2, 4
+    guest = Ether(src=GUEST, dst=GATEWAY)
+    wire = Ether(src="02:00:00:00:0f:01", dst=FABRIC)
+    for v4 in (True, False):
+        ip, me, peer = (IP, "10.0.0.2", "172.16.0.1") if v4 else (IPv6, "fd00::2", "fd00:16::1")
+        outer = wire / IP(src="203.0.113.9", dst="192.0.2.1") / UDP(sport=50000, dport=6635, chksum=0)
+        names = "4" if v4 else "6"
+        for vrf, port in ((100, red), (101, blue)):
+            label = MPLS(label=vrf, s=1, ttl=64)
+            for name, flags in (("handshake", ("S", "SA", "A")), ("reset", ("S", "RA", "A")), ("close", ("S", "SA", "FA", "FA")), ("odd", ("A", "SA", "S", "R"))):
+                out = [(port, guest / ip(src=me, dst=peer) / TCP(sport=1000, dport=80, flags=f, seq=1, ack=1)) for f in flags[::2]]
+                back = [(fabric, outer / label / Raw(bytes(ip(src=peer, dst=me) / TCP(sport=80, dport=1000, flags=f, seq=1, ack=1)))) for f in flags[1::2]]
+                yield f"tcp-{name}{names}-{vrf}", [frame for pair in zip(out, back) for frame in pair]
+            sent = ip(src=me, dst=peer) / UDP(sport=1000, dport=2000) / Raw(b"x" * 30)
+            for code, error in enumerate((ICMP(type=3, code=1), ICMP(type=3, code=4), ICMP(type=11)) if v4 else
+                                         (ICMPv6DestUnreach(), ICMPv6PacketTooBig(mtu=1300), ICMPv6TimeExceeded())):
+                about = ip(src=peer, dst=me) / error / ip(bytes(sent))
+                yield f"error-{code}{names}-{vrf}", [(port, guest / sent), (fabric, outer / label / Raw(bytes(about)))]
+                long = ip(src=peer, dst=me) / error / ip(bytes(sent)) / Raw(b"x" * 1300)
+                yield f"error-long-{code}{names}-{vrf}", [(port, guest / sent), (fabric, outer / label / Raw(bytes(long)))]
+        yield f"telnet{names}", [(red, guest / ip(src=me, dst=peer) / TCP(sport=1000, dport=23, flags="S"))] * 2
+        yield f"meter{names}", [(blue, guest / ip(src=me, dst=peer) / UDP(sport=5, dport=6) / Raw(b"x" * 1000))] * 4
+        yield f"ping{names}", [(red, guest / ip(src=me, dst=peer) / (ICMP(id=7) if v4 else ICMPv6EchoRequest(id=7)))] * 2
+        outside = ("198.18.0.2", "198.18.0.3", "198.18.0.80", "203.0.113.200") if v4 else ("fd00:18::2", "fd00:18::3", "fd00:18::80", "2001:db8:f::200")
+        for n, dst in enumerate(outside):
+            yield f"nat-{n}{names}", [(red, guest / ip(src=me, dst=dst) / UDP(sport=1000, dport=2000)),
+                                      (red, guest / ip(src=me, dst=dst) / TCP(sport=1000, dport=80, flags="S"))] * 2
+            yield f"nat-back-{n}{names}", [(fabric, outer / MPLS(label=100, s=1, ttl=64) / Raw(bytes(ip(src=peer, dst=dst) / l4)))
+                                           for l4 in (UDP(sport=2000, dport=1000), TCP(sport=9, dport=80, flags="S"))]
+        if v4:
+            first = guest / ip(src=me, dst=peer, flags="MF", id=5) / UDP(sport=1, dport=2) / Raw(b"x" * 24)
+            rest = guest / ip(src=me, dst=peer, frag=4, id=5, proto=17) / Raw(b"x" * 24)
+        else:
+            first = guest / ip(src=me, dst=peer) / IPv6ExtHdrFragment(m=1, id=5) / UDP(sport=1, dport=2) / Raw(b"x" * 24)
+            rest = guest / ip(src=me, dst=peer) / IPv6ExtHdrFragment(offset=4, id=5, nh=17) / Raw(b"x" * 24)
+        yield f"fragments{names}", [(red, first), (red, rest), (red, rest)]
+        yield f"fragments-late{names}", [(red, rest), (red, first)]
 
 
 def inner():
@@ -101,6 +169,23 @@ def fabric():
     yield "echo6", 0, link / IPv6(src="2001:db8::2", dst="2001:db8::1") / ICMPv6EchoRequest(data=b"ping")
     yield "arp", 0, Ether(src="02:00:00:00:0f:01", dst="ff:ff:ff:ff:ff:ff") / ARP(psrc="192.0.2.2", pdst="192.0.2.1")
     yield "nd", 0, link / IPv6(src="2001:db8::2", dst="2001:db8::1", hlim=255) / ICMPv6ND_NS(tgt="2001:db8::1")
+    for n, (outer, quoted) in enumerate(((4, IP(src="192.0.2.1", dst="203.0.113.9")), (6, IPv6(src="2001:db8::1", dst="2001:db8:f::9")))):
+        error = ICMP(type=3, code=4, nexthopmtu=1400) if outer == 4 else ICMPv6PacketTooBig(mtu=1400)
+        hop = IP(src="203.0.113.1", dst="192.0.2.1") if outer == 4 else IPv6(src="2001:db8:f::1", dst="2001:db8::1")
+        for kind, packet in encapsulated(1000, dict(inner())["ip4"]):
+            yield f"too-big-{kind}-{n}", 0, link / hop / error / Raw(bytes(quoted / packet))
+    for kind, packet in encapsulated(110, dict(inner())["ip4"]):
+        yield f"{kind}-source", 0, link / outers[4] / packet
+        yield f"{kind}-other-source", 0, link / IP(src="203.0.113.8", dst="192.0.2.1") / packet
+    tagged = Ether(src="02:00:00:00:0f:02", dst="02:00:00:00:f0:02") / Dot1Q(vlan=100)
+    everybody = Ether(src="02:00:00:00:0f:02", dst="ff:ff:ff:ff:ff:ff") / Dot1Q(vlan=100)
+    yield "host-udp", 1, tagged / IP(src="203.0.114.9", dst="198.51.100.1") / UDP(dport=53)
+    yield "host-arp", 1, everybody / ARP(psrc="198.51.100.2", pdst="198.51.100.1")
+    yield "host-nd", 1, tagged / IPv6(src="2001:db8:1::2", dst="2001:db8:1::1", hlim=255) / ICMPv6ND_NS(tgt="2001:db8:1::1")
+    yield "host-answer", 1, everybody / ARP(op=2, psrc="198.51.100.2", pdst="198.51.100.1")
+    yield "host-advert", 1, tagged / IPv6(src="2001:db8:1::2", dst="2001:db8:1::1", hlim=255) / ICMPv6ND_NA(tgt="2001:db8:1::2")
+    yield "host-sends", 3, Ether(src="02:00:00:00:f0:02", dst="02:00:00:00:0f:02") / IP(src="198.51.100.1", dst="203.0.114.9") / UDP(dport=53)
+    yield "host-asks", 3, Ether(src="02:00:00:00:f0:02", dst="ff:ff:ff:ff:ff:ff") / ARP(psrc="198.51.100.1", pdst="198.51.100.2")
     yield "fragment", 0, link / IP(src="203.0.113.9", dst="192.0.2.1", flags="MF") / UDP(sport=50000, dport=6635)
 
 
@@ -142,6 +227,31 @@ def write(folder, name, data):
     (folder / name).write_bytes(data)
 
 
+def fabric_sequences():
+    """A host behind one tunnel, then behind another one, or on a port."""
+    link = Ether(src="02:00:00:00:0f:01", dst=FABRIC)
+    for bridge in (102, 103):
+        def frame(remote, src, dst):
+            inner = Ether(src=src, dst=dst) / IP(src="10.0.9.1", dst="10.0.9.2") / UDP(sport=1, dport=2)
+            outer = IPv6(src=remote, dst="2001:db8::1") if ":" in remote else IP(src=remote, dst="192.0.2.1")
+            return 0, link / outer / dict(encapsulated(bridge, inner))["vxlan"]
+
+        one, two = "203.0.113.9", "2001:db8:f::9"
+        here, there, static = "02:00:00:00:01:01", "02:00:00:00:01:02", "02:00:00:00:00:22"
+        yield f"tunnel-learn-{bridge}", [frame(one, here, there), frame(one, here, there), frame(two, there, here)]
+        yield f"tunnel-move-{bridge}", [frame(one, here, there), frame(two, here, there), frame(one, here, static), frame(one, static, here)]
+
+
+def sequence(frames):
+    """An input of several frames."""
+    data = b""
+    for n, (port, frame) in enumerate(frames, 1):
+        frame = bytes(frame)
+        data += bytes([port, FIX_ALL, 0]) if n == len(frames) else bytes([port, FIX_ALL | MORE, 0]) + len(frame).to_bytes(2, "big")
+        data += frame
+    return data
+
+
 def main():
     base = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parent / "corpus")
     for folder, frames in (("tenant", tenant()), ("fabric", fabric())):
@@ -149,6 +259,9 @@ def main():
             write(base / folder, name, bytes([port, FIX_ALL, 0]) + bytes(frame))
             if name in ("route4-0", "fragment", "mplsoudp-big", "vxlan-frame-ip", "bridge-flood"):
                 write(base / folder, name + "-split", bytes([port, FIX_ALL | SPLIT, 90]) + bytes(frame))
+    for folder, sequences in (("tenant", tenant_sequences()), ("fabric", fabric_sequences()), ("flow", flow_sequences())):
+        for name, frames in sequences:
+            write(base / folder, name, sequence(frames))
     for name, data in translate():
         write(base / "translate", name, data)
     for name, data in mss():
