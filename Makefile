@@ -11,7 +11,7 @@ BENCH ?=
 export PREFIX DESTDIR
 
 .DEFAULT_GOAL := help
-.PHONY: help deps deps-% build demo test lint format soak fuzz api api-check graph bpf bpf-check bench bench-micro install uninstall deb clean
+.PHONY: help deps deps-% build demo test lint format soak fuzz fuzz-coverage api api-check graph bpf bpf-check bench bench-micro install uninstall deb clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 14
@@ -49,6 +49,9 @@ soak: root-soak deps-test ## ten minutes of traffic while everything changes (ne
 
 fuzz: deps-test ## fuzz each parser for FUZZ_SECONDS (default 60)
 	@FUZZ_SECONDS=$${FUZZ_SECONDS:-60} tools/test.sh fuzz
+
+fuzz-coverage: deps-test ## which lines of each parser the fuzz targets reach with their corpora (some unit tests that it runs need root)
+	@tools/coverage.py --record
 
 bench: root-bench deps-bench ## ten minutes: how fast Corelane and its peers are on this machine (needs root; BENCH="--quick" for less)
 	@tools/build.sh
@@ -88,4 +91,4 @@ deb: deps-deb ## pack a Debian package into dist/
 	@tools/deb.sh
 
 clean: ## remove what was built
-	rm -rf build build-asan build-tsan bin dist
+	rm -rf build build-asan build-coverage build-tsan bin dist

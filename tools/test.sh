@@ -115,6 +115,7 @@ set_up_asan() {
 
 run_fuzz() {
   local target name cases='' status=0
+  export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
   set_up_asan && ninja -C build-asan fuzz-targets || return 1
   for target in build-asan/tests/fuzz/fuzz_*; do
     [ -f "$target" ] && [ -x "$target" ] || continue
