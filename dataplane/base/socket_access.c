@@ -4,15 +4,19 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <linux/capability.h>
 #include <pwd.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #define NAMES_SIZE 65536 // of an entry with its list of members
+#define GROUPS 256       // of a process that are looked at
+#define GROUP_NAME 40    // room for a name in an error
 
 static bool socket_access_number(const char *text, uint32_t *out)
 {
@@ -62,23 +66,88 @@ static int socket_access_refuse(const char *prefix, const char *name, const char
 	return error_set(err, EINVAL, field, value, valid, "%s", text);
 }
 
+// Without CAP_CHOWN, only the process's own user and groups are possible (chown(2)).
+static bool may_chown(void)
+{
+	struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct data[2] = {};
+
+	return syscall(SYS_capget, &head, data) == 0 && (data[0].effective & 1u << CAP_CHOWN);
+}
+
+// The effective group first. Returns how many there are.
+static int own_groups(gid_t groups[GROUPS])
+{
+	int n = getgroups(GROUPS - 1, groups + 1);
+
+	groups[0] = getegid();
+	return n > 0 ? n + 1 : 1;
+}
+
+static bool may_set_group(gid_t gid)
+{
+	gid_t groups[GROUPS];
+	int i;
+
+	for (i = own_groups(groups) - 1; i >= 0 && groups[i] != gid; i--)
+		;
+	return i >= 0 || may_chown();
+}
+
+static int refuse_owner(const char *prefix, const char *owner, struct error *err)
+{
+	const struct passwd *self = getpwuid(geteuid());
+	char valid[64];
+
+	if (self)
+		snprintf(valid, sizeof(valid), "%s, the daemon's user", self->pw_name);
+	else
+		snprintf(valid, sizeof(valid), "%u, the daemon's user", geteuid());
+	return socket_access_refuse(prefix, "socket_owner", owner, valid,
+				    "the daemon, without CAP_CHOWN, cannot give a socket to another user", err);
+}
+
+static int refuse_group(const char *prefix, const char *group, struct error *err)
+{
+	char valid[256] = "groups of the daemon:", *end = valid + strlen(valid);
+	const struct group *entry;
+	gid_t groups[GROUPS];
+	int i, n = own_groups(groups);
+
+	for (i = 0; i < n && end < valid + sizeof(valid) - GROUP_NAME; i++) {
+		entry = getgrgid(groups[i]);
+		if (entry)
+			end += snprintf(end, GROUP_NAME, " %.32s", entry->gr_name);
+		else
+			end += snprintf(end, GROUP_NAME, " %u", groups[i]);
+	}
+	return socket_access_refuse(prefix, "socket_group", group, valid,
+				    "the daemon, without CAP_CHOWN, cannot give a socket to a group that it is not in",
+				    err);
+}
+
 int socket_access_parse(const char *owner, const char *group, const char *mode, const char *fallback,
 			const char *prefix, struct socket_access *out, struct error *err)
 {
 	unsigned long bits = *mode ? strtoul(mode, NULL, 8) : SOCKET_MODE_DEFAULT;
+	gid_t gid;
 
 	*out = (struct socket_access){(uid_t)-1, (gid_t)-1, (mode_t)bits};
 	if (*owner && !find_owner(owner, &out->uid))
 		return socket_access_refuse(prefix, "socket_owner", owner, "the name or id of a user",
 					    "there is no such user", err);
+	if (*owner && out->uid != geteuid() && !may_chown())
+		return refuse_owner(prefix, owner, err);
 	if (*group && !find_group(group, &out->gid))
 		return socket_access_refuse(prefix, "socket_group", group, "the name or id of a group",
 					    "there is no such group", err);
+	if (*group && !may_set_group(out->gid))
+		return refuse_group(prefix, group, err);
 	if (bits == 0 || bits > 0777)
 		return socket_access_refuse(prefix, "socket_mode", mode, "0001 to 0777", "is not a set of permissions",
 					    err);
-	if (*group == '\0' && fallback && geteuid() == 0)
-		find_group(fallback, &out->gid);
+	if (*group == '\0' && fallback && find_group(fallback, &gid) && may_set_group(gid))
+		out->gid = gid;
 	return 0;
 }
 

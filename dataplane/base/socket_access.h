@@ -15,7 +15,8 @@ struct socket_access {
 #define SOCKET_MODE_DEFAULT 0660
 
 // Resolves names or ids and an octal mode; empty texts stand for the process's owner, the group `fallback` if the host
-// has it (NULL or not there: the process's), and SOCKET_MODE_DEFAULT. prefix: of the fields in errors, "port.vhost".
+// has it and the process may use it (else, or if it is NULL: the process's), and SOCKET_MODE_DEFAULT. Refuses owners
+// and groups that the process has no right to give a file to. prefix: of the fields in errors, "port.vhost".
 int socket_access_parse(const char *owner, const char *group, const char *mode, const char *fallback,
 			const char *prefix, struct socket_access *out, struct error *err);
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <errno.h>
+#include <grp.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,6 +11,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -89,10 +91,57 @@ static void of_a_file(void **state)
 	rmdir(dir);
 }
 
+#define USER 1234
+#define GROUP 1235
+#define OTHER_GROUP 1236 // the user is in it, too
+
+// Runs in a child, which must not return to cmocka: it ends with the number of the first check that fails.
+static void parse_as_user(void)
+{
+	static const gid_t groups[] = {OTHER_GROUP};
+
+	if (setgroups(1, groups) < 0 || setresgid(GROUP, GROUP, GROUP) < 0 || setresuid(USER, USER, USER) < 0)
+		_exit(1);
+	if (parse("1", "", "", NULL) != -EINVAL || strcmp(err.field, "port.vhost.socket_owner") != 0 ||
+	    strcmp(err.message, "port.vhost.socket_owner '1': the daemon, without CAP_CHOWN, cannot give a socket to "
+				"another user; valid: 1234, the daemon's user") != 0)
+		_exit(2);
+	if (parse("", "0", "", NULL) != -EINVAL || strcmp(err.field, "port.vhost.socket_group") != 0 ||
+	    strcmp(err.message, "port.vhost.socket_group '0': the daemon, without CAP_CHOWN, cannot give a socket to a "
+				"group that it is not in; valid: groups of the daemon: 1235 1236") != 0)
+		_exit(3);
+	if (parse("1234", "1235", "", NULL) != 0 || a.uid != USER || a.gid != GROUP)
+		_exit(4);
+	if (parse("", "1236", "", NULL) != 0 || a.gid != OTHER_GROUP)
+		_exit(5);
+	if (parse("", "", "", "root") != 0 || a.gid != (gid_t)-1) // a default that is not possible is not used
+		_exit(6);
+	if (parse("", "", "", "1236") != 0 || a.gid != OTHER_GROUP)
+		_exit(7);
+	_exit(0);
+}
+
+static void without_the_right_to_give_away(void **state)
+{
+	int status;
+	pid_t pid;
+
+	if (geteuid() != 0)
+		skip();
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0)
+		parse_as_user();
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(parsed), cmocka_unit_test(refused),
-					   cmocka_unit_test(of_a_file)};
+					   cmocka_unit_test(of_a_file),
+					   cmocka_unit_test(without_the_right_to_give_away)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -176,6 +176,27 @@ def test_fewer_kinds_need_fewer_rights():
         assert d.stop() == 0
 
 
+@pytest.mark.parametrize("kind", ["vhost", "memif"])
+def test_socket_of_another_user(daemon, kind):
+    daemon.cli("bridge", "add", "near")
+    port = ["port", "add", "s", "tenant", kind, "--bridge", "near", "--socket", f"{daemon.dir}/s.sock"]
+    try:
+        with pytest.raises(Refused) as refused:
+            daemon.cli(*port, "--socket-owner", "root")
+        assert str(refused.value).endswith(
+            f"port.{kind}.socket_owner 'root': the daemon, without CAP_CHOWN, cannot give a socket to another user; "
+            f"valid: {USER}, the daemon's user")
+        with pytest.raises(Refused, match=f"port.{kind}.socket_group 'root': .* cannot give a socket to a group that it is not in; valid: groups of "):
+            daemon.cli(*port, "--socket-group", "root")
+        assert not os.path.exists(f"{daemon.dir}/s.sock")
+        daemon.cli(*port, "--socket-owner", USER, "--socket-group", str(pwd.getpwnam(USER).pw_gid), "--socket-mode", "0600")
+        s = os.stat(f"{daemon.dir}/s.sock")
+        assert (str(s.st_uid), s.st_gid, s.st_mode & 0o777) == (UID, pwd.getpwnam(USER).pw_gid, 0o600)
+        daemon.cli("port", "del", "s")
+    finally:
+        daemon.cli("bridge", "del", "near")
+
+
 def test_helper_ends_with_the_daemon():
     d = start()
     helper, = helpers(d)

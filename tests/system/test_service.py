@@ -180,8 +180,12 @@ def test_sockets(machine):
     machine.run("corelane", "bridge", "add", "guests")
     machine.run("corelane", "port", "add", "vm", "tenant", "vhost", "--socket", f"{RUN_DIR}/vm.sock", "--bridge", "guests")
     machine.run("corelane", "port", "add", "peer", "tenant", "memif", "--socket", f"{RUN_DIR}/peer.sock", "--bridge", "guests")
-    for name in ("vm", "peer"):
-        assert machine.run("stat", "--format=%U %A", f"{RUN_DIR}/{name}.sock").strip() == "corelane srw-rw----"
+    for name, group in [("vm", "kvm"), ("peer", "corelane")]:
+        assert machine.run("stat", "--format=%U %G %A", f"{RUN_DIR}/{name}.sock").strip() == f"corelane {group} srw-rw----"
+    connect = f"import socket; socket.socket(socket.AF_UNIX).connect('{RUN_DIR}/vm.sock')"
+    for groups, refused in [("--groups=kvm", ""), ("--clear-groups", "PermissionError")]:  # QEMU, and anybody else
+        said = machine.run("setpriv", "--reuid=nobody", "--regid=nogroup", groups, "/usr/bin/python3", "-c", connect, check=False)
+        assert refused in said if refused else said == ""
 
 
 def test_agent(machine):
