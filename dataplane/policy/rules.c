@@ -26,6 +26,7 @@ int rules_init(struct error *err)
 void rules_poll(void)
 {
 	rules_compile_poll();
+	rule_slots_poll();
 }
 
 // --- Lists. ---

@@ -74,6 +74,8 @@ void rule_slots_fini(void);
 uint32_t rule_slot_get(void); // 0: none left
 void rule_slot_put(uint32_t slot);
 unsigned rule_slots_left(void);
+void rule_slots_poll(void); // allocates the counters of workers, some at a time
+uint64_t *rules_hits_counter(unsigned worker, uint32_t slot);
 
 // rules_port.c
 void rules_port_init(void);

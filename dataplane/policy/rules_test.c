@@ -3,6 +3,7 @@
 #include <malloc.h>
 #include <netinet/in.h>
 #include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -20,6 +22,7 @@
 #include "control/rules_message.h"
 #include "policy/rules_private.h"
 #include "testing/router_fixture.h"
+#include "worker/worker.h"
 
 static struct error err;
 
@@ -574,6 +577,43 @@ static void counters_begin_at_zero(void **state)
 	forget("count");
 }
 
+static bool is_resident(void *at)
+{
+	size_t page = (size_t)getpagesize();
+	unsigned char in = 0;
+
+	assert_int_equal(mincore((void *)((uintptr_t)at & ~(page - 1)), page, &in), 0);
+	return in & 1;
+}
+
+// The counters of a worker that is added when there are many rules come a few pages per tick, and before it needs them.
+static void counters_of_a_later_worker(void **state)
+{
+	struct worker_config cfg = {.cpu = (unsigned)sched_getcpu(), .idle = IDLE_YIELD, .target = WORKER_NONE};
+	static uint32_t slots[20000];
+	unsigned i, polls;
+	uint64_t *last;
+
+	for (i = 0; i < RTE_DIM(slots); i++)
+		slots[i] = rule_slot_get();
+	if (worker_add(7, &cfg, &err) == NULL)
+		fail_msg("%s", err.message);
+	last = rules_hits_counter(7, slots[RTE_DIM(slots) - 1]);
+	assert_false(is_resident(last));
+	for (polls = 0; polls < 10 && !is_resident(last); polls++) {
+		__atomic_store_n(rules_hits_counter(7, slots[0]), 5, __ATOMIC_RELAXED); // it counts meanwhile
+		rules_poll();
+		assert_int_equal(rule_hits(slots[0]), 5);
+	}
+	assert_in_range(polls, 2, 5); // 40 pages, 16 in each poll
+	for (i = 0; i < RTE_DIM(slots); i += 512)
+		assert_true(is_resident(rules_hits_counter(7, slots[i])));
+	worker_del_all();
+	for (i = 0; i < RTE_DIM(slots); i++)
+		rule_slot_put(slots[i]);
+	assert_int_equal(rule_hits(slots[0]), 0);
+}
+
 // --- Ten thousand rules, compared with a search rule by rule. ---
 
 static uint32_t seed = 1;
@@ -822,6 +862,7 @@ int main(void)
 		cmocka_unit_test(shadows_of_many),
 		cmocka_unit_test(ports),
 		cmocka_unit_test(counters_begin_at_zero),
+		cmocka_unit_test(counters_of_a_later_worker),
 		cmocka_unit_test(many),
 		cmocka_unit_test(changes_under_traffic),
 	};
