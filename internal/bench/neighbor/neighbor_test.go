@@ -135,9 +135,10 @@ func TestWeights(t *testing.T) {
 func measured() *Row {
 	r := &Row{Port: scenario.Memif, Offered: 12.8e6}
 	for i := range 3 {
-		without := &Sample{Delivered: 1, P99: 10 + 10*float64(i)}
-		r.Pairs = append(r.Pairs, Pair{without, &Sample{Delivered: 0.95, P99: 80, Asked: 17, Answered: 17, CallMS: 100,
-			MasterMS: 100, Drops: map[string]uint64{"punt_rate": 10, "flow_quota": 20}}})
+		p99 := 100 + 100*float64(i)
+		without, again := &Sample{Delivered: 1, P99: p99}, &Sample{Delivered: 1, P99: p99 * 1.02}
+		r.Pairs = append(r.Pairs, Pair{without, again, &Sample{Delivered: 0.95, P99: p99 * 1.05, Asked: 17,
+			Answered: 17, CallMS: 100, MasterMS: 100, Drops: map[string]uint64{"punt_rate": 10, "flow_quota": 20}}})
 	}
 	return r
 }
@@ -148,8 +149,17 @@ func TestCheck(t *testing.T) {
 		"keeps 0.89 of its rate; at least 0.90": func(r *Row) {
 			r.Pairs[0].With.Delivered, r.Pairs[1].With.Delivered = 0.89, 0.89
 		},
-		"p99 is 81 us; at most 80": func(r *Row) {
-			r.Pairs[0].With.P99, r.Pairs[1].With.P99 = 81, 81
+		"p99 is 1.20 times as long; at most 1.11": func(r *Row) {
+			r.Pairs[0].With.P99, r.Pairs[1].With.P99 = 120, 240
+		},
+		"within noise: p99 is 1.12 times as long; at most 1.11": func(r *Row) {
+			r.Pairs[0].With.P99, r.Pairs[1].With.P99 = 112, 224
+		},
+		"within noise: p99 is 1.10 times as long; at most 1.11": func(r *Row) {
+			r.Pairs[0].With.P99, r.Pairs[1].With.P99 = 110, 220
+		},
+		"p99 could not be measured": func(r *Row) {
+			r.Pairs[0].With.P99, r.Pairs[1].With.P99 = 0, 0
 		},
 		"50 of 51 ARP requests are answered":          func(r *Row) { r.Pairs[2].With.Answered = 16 },
 		"a call of the API takes 101 ms; at most 100": func(r *Row) { r.Pairs[1].With.CallMS = 101 },
@@ -160,10 +170,35 @@ func TestCheck(t *testing.T) {
 	} {
 		r := measured()
 		change(r)
-		r.check()
-		if got := strings.Join(r.Missed, "; "); got != want {
+		(&Result{Rows: []*Row{r}}).check()
+		got := strings.Join(r.Missed, "; ")
+		if len(r.Unsure) > 0 {
+			got += "within noise: " + strings.Join(r.Unsure, "; ")
+		}
+		if got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
+	}
+}
+
+func TestNoise(t *testing.T) {
+	rows := []*Row{{Port: scenario.Memif}, {Port: scenario.Tap}}
+	for i := range 40 {
+		again := 100 * (0.8 + 0.4*float64(i)/39) // from 0.8 to 1.2 times as long
+		rows[0].Pairs = append(rows[0].Pairs, Pair{Without: &Sample{Delivered: 1, P99: 100},
+			Again: &Sample{Delivered: 1, P99: again}})
+		rows[1].Pairs = append(rows[1].Pairs, Pair{Without: &Sample{Delivered: 1}, Again: &Sample{Delivered: 0.5}})
+	}
+	n := noiseOf(scenario.Memif, rows)
+	if n.Pairs != 40 || n.Kept != 1 || n.P99 < 1.01 || n.P99 > 1.1 {
+		t.Errorf("%+v: medians of 40 pairs stray less than single pairs", n)
+	}
+	few := noiseOf(scenario.Memif, []*Row{{Port: scenario.Memif, Pairs: rows[0].Pairs[:3]}})
+	if few.P99 <= n.P99 || few != noiseOf(scenario.Memif, []*Row{{Port: scenario.Memif, Pairs: rows[0].Pairs[:3]}}) {
+		t.Errorf("%+v: medians of 3 pairs stray more, and equally each time", few)
+	}
+	if n := noiseOf(scenario.Tap, rows); n.P99 != 0 || n.Kept < 1.9 || n.Kept > 2.1 {
+		t.Errorf("%+v: a half is as far from 1 as a double", n)
 	}
 }
 

@@ -14,7 +14,11 @@ import (
 	"github.com/corelane/corelane/internal/input"
 )
 
-const startTime = 2 * time.Second // roughly, of a router and its generators
+const (
+	startTime  = 2 * time.Second // roughly, of a router and its generators
+	trialPause = 150 * time.Millisecond
+	trials     = 3 // of each pair: without the attacker, without again, with
+)
 
 type run struct {
 	Options
@@ -36,7 +40,8 @@ func Run(ctx context.Context, o Options, p bench.Progress) (*Result, error) {
 		return nil, err
 	}
 	rows := s.rows()
-	each := startTime + time.Duration(2*s.Repetitions+1)*s.Trial
+	each := startTime + time.Duration(trials*s.Repetitions+1)*(s.Trial+trialPause)
+	defer s.result.check()
 	s.Begin(time.Duration(len(rows)) * each)
 	var failed error
 	for _, r := range rows {
@@ -82,7 +87,7 @@ func (s *run) note(format string, args ...any) {
 	s.Note(text)
 }
 
-// measure takes pairs of trials, in alternating order.
+// measure takes pairs of trials. Each kind of trial is the first, the second and the third one in turn.
 func (s *run) measure(ctx context.Context, r row) (m *Row, err error) {
 	b, err := s.open(ctx, r)
 	if err != nil {
@@ -94,21 +99,14 @@ func (s *run) measure(ctx context.Context, r row) (m *Row, err error) {
 		return nil, err
 	}
 	for i := range s.Repetitions {
-		var pair [2]*Sample
-		for k := range 2 {
-			attacked := (i+k)%2 == 1
-			sample, err := b.trial(ctx, m, attacked)
-			if err != nil {
+		var sample [trials]*Sample
+		for k := range trials {
+			which := (i + k) % trials
+			if sample[which], err = b.trial(ctx, m, which == trials-1); err != nil {
 				return nil, err
 			}
-			if attacked {
-				pair[1] = sample
-			} else {
-				pair[0] = sample
-			}
 		}
-		m.Pairs = append(m.Pairs, Pair{pair[0], pair[1]})
+		m.Pairs = append(m.Pairs, Pair{Without: sample[0], Again: sample[1], With: sample[2]})
 	}
-	m.check()
 	return m, nil
 }
