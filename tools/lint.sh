@@ -31,12 +31,12 @@ gofmt_clean() {
 
 # warning_level and werror of the compiler find most; cppcheck looks across branches.
 run_cppcheck() {
-  local sources queue_h # the list macros: without them cppcheck reads declarations as nonsense
-  queue_h=/usr/include/$(gcc -dumpmachine)/sys/queue.h
+  local sources
   mapfile -t sources < <(git ls-files '*.c' ':!internal/explain/kernel/bpf') # eBPF has macros of its own
-  mkdir -p build/cppcheck
+  mkdir -p build/cppcheck # macros without which cppcheck reads declarations and texts as nonsense
+  printf '#include "/usr/include/%s"\n#define RTE_STR(x) #x\n' "$(gcc -dumpmachine)/sys/queue.h" >build/cppcheck/macros.h
   cppcheck --quiet --error-exitcode=1 --inline-suppr --std=c17 --language=c --cppcheck-build-dir=build/cppcheck -j "$(nproc)" \
-    --enable=warning,performance,portability --suppressions-list=.cppcheck-suppressions --library=posix --include="$queue_h" -Idataplane \
+    --enable=warning,performance,portability --suppressions-list=.cppcheck-suppressions --library=posix --include=build/cppcheck/macros.h -Idataplane \
     "${sources[@]}"
 }
 

@@ -128,7 +128,7 @@ static int read_one(struct api_conn *c)
 	if (h.length > API_MAX_MESSAGE) {
 		api_limit_count(LIMIT_LONG_MESSAGE);
 		c->frames++;
-		snprintf(why, sizeof(why), "the message is longer than %u MiB", API_MAX_MESSAGE >> 20);
+		snprintf(why, sizeof(why), "the message is longer than %d MiB", API_MAX_MESSAGE >> 20);
 		frame_refuse(c, h.stream, EMSGSIZE, why);
 		evbuffer_drain(c->in, TTRPC_HEADER);
 		c->discard = h.length;

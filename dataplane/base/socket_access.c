@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #define NAMES_SIZE 65536 // of an entry with its list of members
+#define NAME_ENTRY 4096  // of an entry whose name an error shows; a longer one is shown by its number
 #define GROUPS 256       // of a process that are looked at
 #define GROUP_NAME 40    // room for a name in an error
 
@@ -96,10 +97,10 @@ static bool may_set_group(gid_t gid)
 
 static int refuse_owner(const char *prefix, const char *owner, struct error *err)
 {
-	const struct passwd *self = getpwuid(geteuid());
-	char valid[64];
+	struct passwd entry, *self = NULL;
+	char valid[64], buf[NAME_ENTRY];
 
-	if (self)
+	if (getpwuid_r(geteuid(), &entry, buf, sizeof(buf), &self) == 0 && self)
 		snprintf(valid, sizeof(valid), "%s, the daemon's user", self->pw_name);
 	else
 		snprintf(valid, sizeof(valid), "%u, the daemon's user", geteuid());
@@ -110,14 +111,14 @@ static int refuse_owner(const char *prefix, const char *owner, struct error *err
 static int refuse_group(const char *prefix, const char *group, struct error *err)
 {
 	char valid[256] = "groups of the daemon:", *end = valid + strlen(valid);
-	const struct group *entry;
+	struct group entry, *found = NULL;
 	gid_t groups[GROUPS];
+	char buf[NAME_ENTRY];
 	int i, n = own_groups(groups);
 
 	for (i = 0; i < n && end < valid + sizeof(valid) - GROUP_NAME; i++) {
-		entry = getgrgid(groups[i]);
-		if (entry)
-			end += snprintf(end, GROUP_NAME, " %.32s", entry->gr_name);
+		if (getgrgid_r(groups[i], &entry, buf, sizeof(buf), &found) == 0 && found)
+			end += snprintf(end, GROUP_NAME, " %.32s", entry.gr_name);
 		else
 			end += snprintf(end, GROUP_NAME, " %u", groups[i]);
 	}
