@@ -52,19 +52,22 @@ install_all() {
   put 644 packaging/corelane.sysusers "$prefix/lib/sysusers.d/corelane.conf"
   put 755 packaging/reserve-hugepages "$prefix/libexec/corelane/reserve-hugepages"
   put 644 packaging/corelane.default "$prefix/share/corelane/corelane.default"
-  put 644 LICENSE "$prefix/share/doc/corelane/LICENSE"
-  put 644 README.md "$prefix/share/doc/corelane/README.md"
+  while read -r page; do # pages with what they link to
+    put 644 "$page" "$prefix/share/doc/corelane/$page"
+  done < <(printf '%s\n' LICENSE README.md CONTRIBUTING.md tests/perf/instructions.txt && find docs api/*.proto -type f | sort)
   echo "==> installed $(wc -l <"$root$manifest") files under $root$prefix"
 }
 
 uninstall_all() {
-  local file
+  local file folder
   [ -e "$root$manifest" ] || { echo "$root$manifest is missing: nothing to uninstall under $root$prefix" >&2; exit 1; }
   while read -r file; do
     rm -f "$root$file"
   done <"$root$manifest"
   rm -f "$root$manifest"
-  rmdir --ignore-fail-on-non-empty "$root$prefix/share/corelane" "$root$prefix/share/doc/corelane" "$root$prefix/libexec/corelane" 2>/dev/null || true
+  for folder in share/corelane share/doc/corelane libexec/corelane; do
+    [ ! -d "$root$prefix/$folder" ] || find "$root$prefix/$folder" -depth -type d -empty -delete
+  done
   echo "==> uninstalled from $root$prefix"
 }
 

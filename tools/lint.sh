@@ -62,6 +62,7 @@ check shellcheck shellcheck -x "${scripts[@]}"
 check "SPDX lines" spdx_present
 check "dependencies of modules" tools/layers.py
 check "names of static functions" tools/layers.py names
+check "links of pages" tools/links.py .
 
 if [ ${#failed[@]} != 0 ]; then
   echo "lint failed: ${failed[*]}" >&2

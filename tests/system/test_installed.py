@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The corelaned that `make install` installs cannot inject faults, and does not list the options for it."""
+"""What `make install` installs: a corelaned that cannot inject faults and does not list the options for it, and pages whose links lead
+somewhere."""
 import os
+import shutil
 import subprocess
 import sys
 
@@ -21,6 +23,19 @@ def installed(tmp_path_factory):
 
 def run(program, *options):
     return subprocess.run([program, *options], capture_output=True, text=True, check=False, timeout=30)
+
+
+def test_links_of_pages(installed):
+    done = run(os.path.join(ROOT, "tools", "links.py"), str(installed / "share" / "doc" / "corelane"))
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_uninstall_leaves_nothing(installed, tmp_path):
+    shutil.copytree(installed, tmp_path / "usr")
+    env = dict(os.environ, DESTDIR=str(tmp_path), PREFIX="/usr")
+    subprocess.run(["tools/install.sh", "uninstall"], cwd=ROOT, env=env, check=True, capture_output=True, timeout=120)
+    assert [str(p) for p in tmp_path.rglob("*") if not p.is_dir()] == []
+    assert not list(tmp_path.rglob("corelane"))
 
 
 def test_option_is_refused(installed):
