@@ -20,9 +20,9 @@ struct ip6_walk {
 	uint32_t id;   // of a fragment, network byte order
 };
 
-// Moves to the transport header; ESP and unknown headers count as one. Returns false if the packet, or its first
-// buffer, ends before that, or if there are too many headers.
-static inline bool ip6_walk_extensions(const struct rte_mbuf *m, struct ip6_walk *e)
+// Moves to the transport header; ESP and unknown headers count as one. Returns false if the first `end` bytes of the
+// packet, which are in its first buffer, end before that, or if there are too many headers.
+static inline bool ip6_walk_extensions(const struct rte_mbuf *m, unsigned end, struct ip6_walk *e)
 {
 	unsigned i;
 
@@ -33,7 +33,7 @@ static inline bool ip6_walk_extensions(const struct rte_mbuf *m, struct ip6_walk
 		if (!is_fragment && e->proto != IPPROTO_HOPOPTS && e->proto != IPPROTO_ROUTING &&
 		    e->proto != IPPROTO_DSTOPTS)
 			return true;
-		if (m->data_len < e->at + 8)
+		if (end < e->at + 8)
 			return false;
 		h = rte_pktmbuf_mtod_offset(m, const uint8_t *, e->at);
 		if (is_fragment) {

@@ -8,11 +8,11 @@
 #include <rte_arp.h>
 
 #include "base/eth.h"
+#include "base/ip6_ext.h"
 #include "base/rcu.h"
 #include "l3/nexthop.h"
 #include "l3/vrf.h"
 
-#define EXTENSIONS_MAX 8
 #define ETHERTYPE_QINQ1 0x9100 // the tag of 802.1Q in 802.1Q before 802.1ad
 
 DROP_REASON(source_mac, "The guest sent with a MAC that is not its own (source_check strict of the port).");
@@ -111,28 +111,17 @@ static bool is_nd_type(uint8_t type)
 static bool hides_nd(const struct rte_mbuf *m, const struct rte_ether_hdr *eth)
 {
 	const struct rte_ipv6_hdr *ip = (const struct rte_ipv6_hdr *)(eth + 1);
-	unsigned at = sizeof(*eth) + sizeof(*ip), i;
-	unsigned end = RTE_MIN(m->data_len, at + rte_be_to_cpu_16(ip->payload_len)); // padding behind it is not checked
-	const uint8_t *h = (const uint8_t *)(ip + 1);
-	uint8_t proto = ip->proto;
+	struct ip6_walk e = {.at = sizeof(*eth) + sizeof(*ip), .proto = ip->proto};
+	unsigned end = e.at + rte_be_to_cpu_16(ip->payload_len); // padding behind it is not checked
 
-	if (eth->ether_type != RTE_BE16(RTE_ETHER_TYPE_IPV6) || proto == IPPROTO_ICMPV6)
+	if (eth->ether_type != RTE_BE16(RTE_ETHER_TYPE_IPV6) || ip->proto == IPPROTO_ICMPV6)
 		return false;
-	for (i = 0; i < EXTENSIONS_MAX; i++) {
-		if (proto == IPPROTO_ICMPV6)
-			return end <= at || is_nd_type(*h);
-		if (proto != IPPROTO_HOPOPTS && proto != IPPROTO_ROUTING && proto != IPPROTO_DSTOPTS &&
-		    proto != IPPROTO_FRAGMENT)
-			return false;
-		if (end < at + 8)
-			return true;
-		if (proto == IPPROTO_FRAGMENT && (h[2] || h[3] & 0xf8)) // its first fragment was checked
-			return false;
-		at += proto == IPPROTO_FRAGMENT ? 8 : (h[1] + 1u) * 8;
-		proto = h[0];
-		h = rte_pktmbuf_mtod_offset(m, const uint8_t *, at);
-	}
-	return true;
+	end = RTE_MIN(end, m->data_len);
+	if (!ip6_walk_extensions(m, end, &e))
+		return true;
+	if (e.proto != IPPROTO_ICMPV6 || e.later) // the first fragment was checked
+		return false;
+	return end <= e.at || is_nd_type(*rte_pktmbuf_mtod_offset(m, const uint8_t *, e.at));
 }
 
 static void source_check_eui64(const struct rte_ether_addr *mac,

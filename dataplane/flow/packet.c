@@ -49,7 +49,7 @@ static bool packet_network6(struct cursor *c, struct flow_key *k)
 	memcpy(k->src6, ip->src_addr, 16);
 	memcpy(k->dst6, ip->dst_addr, 16);
 	e = (struct ip6_walk){.at = c->at + (unsigned)sizeof(*ip), .proto = ip->proto};
-	if (!ip6_walk_extensions(c->m, &e))
+	if (!ip6_walk_extensions(c->m, c->m->data_len, &e))
 		return false;
 	c->at = e.at;
 	c->proto = e.proto;

@@ -76,7 +76,7 @@ static bool translate_locate6(struct rte_mbuf *m, unsigned l3, struct place *p)
 	if (m->data_len < e.at)
 		return false;
 	e.proto = p->ip[6];
-	if (!ip6_walk_extensions(m, &e) || e.routed)
+	if (!ip6_walk_extensions(m, m->data_len, &e) || e.routed)
 		return false;
 	p->l4 = e.at;
 	p->proto = e.proto;

@@ -8,6 +8,7 @@
 
 #include "base/bucket.h"
 #include "base/field_limits.h"
+#include "base/ip6_ext.h"
 #include "base/rcu.h"
 #include "base/setting.h"
 #include "graph/capture.h"
@@ -29,7 +30,6 @@ DROP_REASON(icmp_no_room, "An ICMP error that the router made did not fit into i
 #define QUOTE6 (1280 - 48)               // RFC 4443: into the minimum MTU
 
 #define ICMP6_INFORMATION 128 // the first type that is not an error
-#define EXTENSIONS_MAX 8
 
 uint32_t icmp_errors_per_second = LIMIT_SETTINGS_ICMP_ERRORS_PER_SECOND_DEFAULT;
 SETTING(icmp_errors_per_second, icmp_errors_per_second);
@@ -80,34 +80,21 @@ static inline bool must_not_answer4(const struct rte_mbuf *m, const struct pkt_m
 	return *icmp != RTE_IP_ICMP_ECHO_REQUEST && *icmp != RTE_IP_ICMP_ECHO_REPLY && *icmp != 13 && *icmp != 14;
 }
 
-// Walks the extension headers. A message behind headers that cannot be read counts as an error.
-static inline bool is_icmp6_error(const struct rte_mbuf *m, unsigned at, uint8_t proto)
+// A message behind headers that cannot be read counts as an error, and so does a later fragment of a message.
+static inline bool is_icmp6_error(const struct rte_mbuf *m, struct ip6_walk *e)
 {
-	const uint8_t *h;
-	unsigned i;
-
-	for (i = 0; i < EXTENSIONS_MAX; i++) {
-		h = rte_pktmbuf_mtod_offset(m, const uint8_t *, at);
-		if (proto == IPPROTO_ICMPV6)
-			return m->data_len <= at || *h < ICMP6_INFORMATION;
-		if (proto != IPPROTO_HOPOPTS && proto != IPPROTO_ROUTING && proto != IPPROTO_DSTOPTS &&
-		    proto != IPPROTO_FRAGMENT)
-			return false;
-		if (m->data_len < at + 8)
-			return true;
-		if (proto == IPPROTO_FRAGMENT && (h[2] || h[3] & 0xf8)) // not the first: the rest is not a header
-			return h[0] == IPPROTO_ICMPV6;
-		at += proto == IPPROTO_FRAGMENT ? 8 : (h[1] + 1u) * 8;
-		proto = h[0];
-	}
-	return true;
+	if (!ip6_walk_extensions(m, m->data_len, e))
+		return true;
+	return e->proto == IPPROTO_ICMPV6 && (e->later || m->data_len <= e->at ||
+					      *rte_pktmbuf_mtod_offset(m, const uint8_t *, e->at) < ICMP6_INFORMATION);
 }
 
 static inline bool must_not_answer6(const struct rte_mbuf *m, const struct pkt_meta *md, const struct rte_ipv6_hdr *ip)
 {
-	if ((md->flags & META_ANSWER) || ip6_is_multicast(ip->src_addr) || ip6_unspecified_or_loopback(ip->src_addr))
-		return true;
-	return is_icmp6_error(m, md->l3 + (unsigned)sizeof(*ip), ip->proto);
+	struct ip6_walk e = {.at = md->l3 + (unsigned)sizeof(*ip), .proto = ip->proto};
+
+	return (md->flags & META_ANSWER) || ip6_is_multicast(ip->src_addr) ||
+	       ip6_unspecified_or_loopback(ip->src_addr) || is_icmp6_error(m, &e);
 }
 
 // Finds the source of the error: the gateway of the guest's port, any gateway of the VRF if the packet came through a
