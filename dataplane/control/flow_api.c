@@ -17,7 +17,7 @@ typedef Corelane__V1__Flow PbFlow;
 
 static struct flow_side flow_api_side(const struct flow *f, unsigned i)
 {
-	return (struct flow_side){f->port[i], f->meter[i], f->mirror[i]};
+	return (struct flow_side){f->port[i], f->extras[i]};
 }
 
 static Corelane__V1__FlowDirection *flow_api_encode_direction(struct api_call *call, const struct flow *f, unsigned dir)

@@ -152,8 +152,7 @@ static void explain_names(struct api_call *call, const char *what, char *const *
 
 static void explain_extras(struct api_call *call, uint16_t port, const struct flow_answer *a, Explanation *out)
 {
-	struct flow_side from = {port, a->egress.meter, a->egress.mirror},
-			 to = {a->out_port, a->ingress.meter, a->ingress.mirror};
+	struct flow_side from = {port, a->egress.extras}, to = {a->out_port, a->ingress.extras};
 	char **names;
 	size_t n = a->deny ? 0 : flow_meter_names(call, &from, &to, &names);
 

@@ -30,8 +30,8 @@ static const char *meter_name(uint16_t id)
 
 size_t flow_meter_names(struct api_call *call, const struct flow_side *from, const struct flow_side *to, char ***names)
 {
-	const uint16_t ids[MOST] = {meters_config(flow_extras_config(from->port))->egress, from->meter, to->meter,
-				    meters_config(flow_extras_config(to->port))->ingress};
+	const uint16_t ids[MOST] = {meters_config(flow_extras_config(from->port))->egress, from->extras.meter,
+				    to->extras.meter, meters_config(flow_extras_config(to->port))->ingress};
 	size_t i, n = 0;
 
 	*names = api_alloc(call, MOST * sizeof(**names));
@@ -53,8 +53,8 @@ static void flow_extras_side(char **names, size_t *n, struct api_call *call, con
 	uint16_t port = mirroring_config(flow_extras_config(s->port))->mirror;
 
 	flow_extras_add(names, n, call, mirror_name(port, excluded));
-	if (s->mirror != port)
-		flow_extras_add(names, n, call, mirror_name(s->mirror, excluded));
+	if (s->extras.mirror != port)
+		flow_extras_add(names, n, call, mirror_name(s->extras.mirror, excluded));
 }
 
 size_t flow_mirror_names(struct api_call *call, const struct flow_side *from, const struct flow_side *to, char ***names)

@@ -5,9 +5,9 @@
 #include "api/api.h"
 #include "flow/flow.h"
 
-struct flow_side {              // the sender's, or the receiver's
-	uint16_t port;          // 0 = none
-	uint16_t meter, mirror; // of its rule, 0 = none
+struct flow_side {                 // the sender's, or the receiver's
+	uint16_t port;             // 0 = none
+	struct rule_extras extras; // of its rule
 };
 
 // For packets that go from one side to the other. Return the number of names; *names is in the order in which they

@@ -117,7 +117,7 @@ static int rules_message_decode_meter(const Corelane__V1__Rule *in, struct rule 
 	m = meter_find_err(in->meter, "rule.meter", err);
 	if (m == NULL)
 		return -ENOENT;
-	r->meter = m->id;
+	r->extras.meter = m->id;
 	return 0;
 }
 
@@ -127,7 +127,7 @@ static int rules_message_decode_mirror(const Corelane__V1__Rule *in, struct rule
 
 	if (*in->mirror && m == NULL)
 		return -ENOENT;
-	r->mirror = m ? m->id : 0;
+	r->extras.mirror = m ? m->id : 0;
 	return 0;
 }
 
@@ -186,7 +186,7 @@ void rule_encode(struct api_call *call, const char *list, const struct rule *r, 
 	*(icmp ? &out->icmp_type : &out->source_ports) = first;
 	*(icmp ? &out->icmp_code : &out->destination_ports) = second;
 	out->log = r->log;
-	out->meter = api_strdup(call, r->meter ? meter_get(r->meter)->cfg.name : "");
-	out->mirror = api_strdup(call, r->mirror ? mirror_get(r->mirror)->cfg.name : "");
+	out->meter = api_strdup(call, r->extras.meter ? meter_get(r->extras.meter)->cfg.name : "");
+	out->mirror = api_strdup(call, r->extras.mirror ? mirror_get(r->extras.mirror)->cfg.name : "");
 	out->shadowed_by = r->shadowed_by;
 }

@@ -20,6 +20,7 @@
 #include "flow/key.h"
 #include "flow/table.h"
 #include "l3/vrf.h"
+#include "policy/rules.h"
 
 #define FLOW_CAPACITY_MIN ((uint32_t)LIMIT_FLOW_RESIZE_REQUEST_CAPACITY_MIN)
 #define FLOW_CAPACITY_MAX ((uint32_t)LIMIT_FLOW_RESIZE_REQUEST_CAPACITY_MAX)
@@ -71,14 +72,14 @@ struct flow {
 	struct flow_dir dir[2];
 	// enum flow_state. Written by the flow's creator, then by the thread that ends it, then by its chunk's owner.
 	uint8_t state;
-	uint8_t tcp;          // enum flow_tcp
-	uint8_t fin;          // a bit for each direction that has sent FIN
-	bool born_denied;     // charged to the port's cap of denied flows; constant from creation on
-	uint16_t reason;      // drop reason while denied
-	uint16_t port[2];     // ids of the ports by which direction 0 enters and leaves; 0 = a tunnel
-	uint16_t owner;       // port that the flow is charged to (quota)
-	uint16_t meter[2];    // meters of rule[], each for both directions; the ports' own meters are in port_fwd
-	uint16_t mirror[2];   // mirrors of rule[]
+	uint8_t tcp;      // enum flow_tcp
+	uint8_t fin;      // a bit for each direction that has sent FIN
+	bool born_denied; // charged to the port's cap of denied flows; constant from creation on
+	uint16_t reason;  // drop reason while denied
+	uint16_t port[2]; // ids of the ports by which direction 0 enters and leaves; 0 = a tunnel
+	uint16_t owner;   // port that the flow is charged to (quota)
+	// Of rule[]. Each meter is for both directions. What the ports name is in port_fwd.
+	struct rule_extras extras[2];
 	uint32_t rule[2];     // ids of the deciding rules of the sender's and of the receiver's port; 0 = the default
 	uint32_t nat;         // id of the translation rule, 0 = none
 	uint32_t created;     // flow_now()

@@ -35,6 +35,6 @@ bool flow_admit(struct flow *f, unsigned dir, struct pkt_meta *md, uint32_t byte
 		return false;
 	}
 	return flow_admit_pass(port_meter(f->port[dir], true), bytes, md) &&
-	       flow_admit_pass(f->meter[dir], bytes, md) && flow_admit_pass(f->meter[!dir], bytes, md) &&
+	       flow_admit_pass(f->extras[dir].meter, bytes, md) && flow_admit_pass(f->extras[!dir].meter, bytes, md) &&
 	       flow_admit_pass(port_meter(f->port[!dir], false), bytes, md);
 }

@@ -77,9 +77,9 @@ static uint8_t flow_extras(const struct flow *f)
 	for (i = 0; i < 2; i++) {
 		const struct port_fwd *p = f->port[i] ? rcu_read(port_fwds[f->port[i]]) : NULL;
 
-		if (f->meter[i] || (p && (p->egress_meter || p->ingress_meter)))
+		if (f->extras[i].meter || (p && (p->egress_meter || p->ingress_meter)))
 			flags |= FLOW_METER;
-		if (f->mirror[i] || (p && p->mirror))
+		if (f->extras[i].mirror || (p && p->mirror))
 			flags |= FLOW_MIRROR;
 	}
 	return flags;
@@ -95,11 +95,9 @@ static void flow_create_apply(struct flow *f, const struct flow_answer *a, uint1
 	f->port[1] = a->out_port;
 	f->rule[0] = a->egress.rule;
 	f->rule[1] = a->ingress.rule;
-	f->meter[0] = a->egress.meter;
-	f->meter[1] = a->ingress.meter;
+	f->extras[0] = a->egress.extras;
+	f->extras[1] = a->ingress.extras;
 	f->nat = a->nat.rule;
-	f->mirror[0] = a->egress.mirror;
-	f->mirror[1] = a->ingress.mirror;
 	extras = flow_extras(f);
 	f->dir[0].nexthop = a->nexthop;
 	for (i = 0; i < 2; i++)

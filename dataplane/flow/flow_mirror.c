@@ -42,7 +42,7 @@ void flow_mirror_sent(struct rte_graph *graph, struct rte_node *node, struct rte
 		eth = rte_pktmbuf_mtod_offset(m, const uint8_t *, md->l3 - sizeof(made_up));
 	else if (p)
 		made_up.dst_addr = p->mac;
-	flow_mirror_copies(graph, node, p, f->mirror[dir], MIRROR_EGRESS, m, eth);
+	flow_mirror_copies(graph, node, p, f->extras[dir].mirror, MIRROR_EGRESS, m, eth);
 }
 
 void flow_mirror_received(struct rte_graph *graph, struct rte_node *node, struct rte_mbuf *m, const struct flow *f,
@@ -61,5 +61,5 @@ void flow_mirror_received(struct rte_graph *graph, struct rte_node *node, struct
 	}
 	if (eth == &made_up && p)
 		made_up.src_addr = p->mac;
-	flow_mirror_copies(graph, node, p, f->mirror[!dir], MIRROR_INGRESS, m, eth);
+	flow_mirror_copies(graph, node, p, f->extras[!dir].mirror, MIRROR_INGRESS, m, eth);
 }

@@ -136,8 +136,8 @@ static void groups_count(const struct rule *r, int step)
 		src->rules += (uint32_t)step;
 	if (dst && dst != src)
 		dst->rules += (uint32_t)step;
-	step > 0 ? meter_ref(r->meter) : meter_unref(r->meter);
-	step > 0 ? mirror_ref(r->mirror) : mirror_unref(r->mirror);
+	step > 0 ? meter_ref(r->extras.meter) : meter_unref(r->extras.meter);
+	step > 0 ? mirror_ref(r->extras.mirror) : mirror_unref(r->extras.mirror);
 }
 
 void groups_ref(const struct rule *r)

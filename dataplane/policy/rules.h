@@ -34,12 +34,17 @@ struct rules_config {      // of a port (PORT_SETTINGS())
 const struct rules_config *rules_config(const struct port_config *cfg);
 struct rules_config *rules_config_edit(struct port_config *cfg);
 
+// What a rule names for the flows that match. The compiled rule, the verdict and the flow carry it whole.
+struct rule_extras {
+	uint16_t meter;  // limits the flows that the rule allows, 0 = none
+	uint16_t mirror; // copies the flows, 0 = none
+};
+
 struct rule_verdict {
 	bool denied, log;
-	uint32_t rule;   // id within the list, 0 = the default, or no list
-	uint16_t meter;  // 0 = none
-	uint16_t mirror; // 0 = none
-	uint32_t slot;   // counter of hits, 0 = no list
+	uint32_t rule; // id within the list, 0 = the default, or no list
+	struct rule_extras extras;
+	uint32_t slot; // counter of hits, 0 = no list
 };
 
 // Workers and master (RCU). The verdict on the first packet of a flow, as the guest sends or would receive it. An ICMP
@@ -62,9 +67,8 @@ struct rule {
 	int16_t proto;                 // -1 = any
 	struct ip_prefix src, dst;     // family 0 = any
 	uint16_t src_group, dst_group; // instead of a prefix, 0 = none
-	uint16_t meter;                // limits the flows that the rule allows, 0 = none
-	uint16_t mirror;               // copies the flows that match, 0 = none
-	uint16_t ports[2][2];          // source and destination: first and last, host byte order; ICMP: type and code
+	struct rule_extras extras;
+	uint16_t ports[2][2]; // source and destination: first and last, host byte order; ICMP: type and code
 	// Filled by rules_add().
 	uint32_t slot;        // counter of hits
 	uint32_t shadowed_by; // id of an earlier rule that matches everything this one matches, 0 = none

@@ -88,8 +88,7 @@ static void put_entry(const struct rule *r, unsigned f, const struct ip_prefix *
 	e->flags = (r->allow ? RULE_ALLOW : 0) | (r->log ? RULE_LOG : 0);
 	e->id = r->id;
 	e->slot = r->slot;
-	e->meter = r->meter;
-	e->mirror = r->mirror;
+	e->extras = r->extras;
 }
 
 uint32_t rule_expand(const struct rule *r, unsigned f, struct rule_match *out)
@@ -206,8 +205,7 @@ bool rules_lookup(const struct rules_set *s, const struct flow_key *key, struct 
 	*out = (struct rule_verdict){.denied = !(hit->flags & RULE_ALLOW),
 				     .log = (hit->flags & RULE_LOG) != 0,
 				     .rule = hit->id,
-				     .meter = hit->meter,
-				     .mirror = hit->mirror,
+				     .extras = hit->extras,
 				     .slot = hit->slot};
 	return true;
 }

@@ -25,7 +25,7 @@ struct rule_match {
 	uint32_t id;
 	uint64_t addr[3], mask[3]; // IPv6: flow_key.addr[1..3]
 	uint32_t slot;
-	uint16_t meter, mirror;
+	struct rule_extras extras;
 };
 
 // A compiled snapshot of a list. Immutable, shared by the sets that build on it.

@@ -76,10 +76,10 @@ const char *rule_text(const struct rule *r, char buf[RULE_TEXT])
 	rules_text_word(&t, icmp ? "icmp-type" : "source-ports", rule_range_text(r->ports[0], icmp ? 255 : 65535, a));
 	rules_text_word(&t, icmp ? "icmp-code" : "destination-ports",
 			rule_range_text(r->ports[1], icmp ? 255 : 65535, a));
-	if (r->meter)
-		rules_text_word(&t, "meter", meter_get(r->meter)->cfg.name);
-	if (r->mirror)
-		rules_text_word(&t, "mirror", mirror_get(r->mirror)->cfg.name);
+	if (r->extras.meter)
+		rules_text_word(&t, "meter", meter_get(r->extras.meter)->cfg.name);
+	if (r->extras.mirror)
+		rules_text_word(&t, "mirror", mirror_get(r->extras.mirror)->cfg.name);
 	if (r->log)
 		snprintf(t.at, (size_t)(t.end - t.at), " --log");
 	return buf;
