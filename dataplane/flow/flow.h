@@ -117,8 +117,11 @@ static inline flow_entry_t flow_entry(const struct flow *f, unsigned dir)
 
 // What workers read about a VRF or bridge domain.
 struct flow_zone {
-	uint16_t gen;  // never 0; a flow of another generation is stale
-	bool stateful; // some of its ports keep flows: packets go through flow_lookup
+	uint16_t gen; // never 0; a flow of another generation is stale
+	// Some of its ports keep flows: packets go through flow_lookup. The master sets this, lets a grace period pass
+	// and then adds the port (port_guard()), so that a worker that reads false without any ordering cannot find the
+	// port with the same packet.
+	bool stateful;
 };
 extern struct flow_zone flow_zones[1 << 16]; // master: rw, workers: ro
 
