@@ -12,7 +12,7 @@
 #include "policy/rules.h"
 #include "vni.pb-c.h"
 
-static int label_api_decode_target(const char *vrf, const char *bridge, uint32_t nexthop, bool uniform, uint32_t *out,
+static int label_api_decode_target(const char *vrf, const char *bridge, uint32_t nexthop, uint32_t flags, uint32_t *out,
 				   struct error *err)
 {
 	struct bridge *b;
@@ -40,7 +40,7 @@ static int label_api_decode_target(const char *vrf, const char *bridge, uint32_t
 					 "the router's own addresses belong to a VRF");
 		*out = TARGET(TARGET_NEXTHOP, nexthop);
 	}
-	*out |= uniform ? TARGET_UNIFORM : 0;
+	*out |= flags;
 	return 0;
 }
 
@@ -69,10 +69,13 @@ static char *label_api_sources(struct api_call *call, uint32_t tunnel_id)
 
 #define IS(in, PREFIX, kind) ((in)->target_case == CORELANE__V1__##PREFIX##__TARGET_##kind)
 
+#define FLAGS(in) (((in)->uniform ? TARGET_UNIFORM : 0) | ((in)->tunnel_ends ? TARGET_ENDS : 0))
+
 // A macro because the two messages differ only in their C types.
 #define ENCODE_TARGET(call, target, out, PREFIX)                                       \
 	do {                                                                           \
 		(out)->uniform = ((target)&TARGET_UNIFORM) != 0;                       \
+		(out)->tunnel_ends = ((target)&TARGET_ENDS) != 0;                      \
 		switch (TARGET_KIND(target)) {                                         \
 		case TARGET_VRF:                                                       \
 			(out)->target_case = CORELANE__V1__##PREFIX##__TARGET_VRF;     \
@@ -110,7 +113,7 @@ static int label_add(struct api_call *call, const void *req, void *resp, struct 
 	int ret;
 
 	ret = label_api_decode_target(IS(in, LABEL, VRF) ? in->vrf : NULL, IS(in, LABEL, BRIDGE) ? in->bridge : NULL,
-				      in->nexthop, in->uniform, &t.target, err);
+				      in->nexthop, FLAGS(in), &t.target, err);
 	if (ret == 0)
 		ret = label_api_decode_sources(in->sources, &t.sources, err);
 	if (ret == 0)
@@ -144,7 +147,7 @@ static int vni_add(struct api_call *call, const void *req, void *resp, struct er
 	int ret;
 
 	ret = label_api_decode_target(IS(in, VNI, VRF) ? in->vrf : NULL, IS(in, VNI, BRIDGE) ? in->bridge : NULL,
-				      in->nexthop, in->uniform, &t.target, err);
+				      in->nexthop, FLAGS(in), &t.target, err);
 	if (ret == 0)
 		ret = label_api_decode_sources(in->sources, &t.sources, err);
 	if (ret == 0)

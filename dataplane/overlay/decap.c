@@ -11,7 +11,7 @@ DROP_REASON(tunnel_udp_checksum, "The tunnel packet's UDP checksum is wrong: the
 DROP_REASON(tunnel_nexthop_gone, "The label or VNI stands for a next hop that no longer exists.");
 DROP_REASON(tunnel_source,
 	    "The label or VNI does not accept packets from this outer source. See `corelane label list`, "
-	    "`corelane vni list` and `corelane address-group list`.");
+	    "`corelane vni list`, `corelane address-group list` and, for tunnel ends, `corelane nexthop list`.");
 
 const struct drop_reason *const decap_truncated = &drop_tunnel_truncated;
 const struct drop_reason *const decap_not_ip = &drop_tunnel_not_ip;
@@ -69,7 +69,8 @@ bool decap_flags(struct rte_mbuf *m, uint32_t tunnel_id, uint32_t target)
 
 	if (target & TARGET_UNIFORM)
 		md->flags |= META_UNIFORM;
-	return !(target & TARGET_SOURCES) || tunnel_source_ok(tunnel_id, RTE_PTR_ADD(m->buf_addr, md->outer));
+	return !(target & (TARGET_SOURCES | TARGET_ENDS)) ||
+	       tunnel_source_ok(tunnel_id, target, RTE_PTR_ADD(m->buf_addr, md->outer));
 }
 
 bool decap_mark_frame(struct rte_mbuf *m)

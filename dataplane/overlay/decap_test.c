@@ -233,6 +233,21 @@ static void sources(void **state)
 		address_group_set(g, NULL, 0, NULL);
 		expect_source(kind, &plain4, shims[kind], false);
 	}
+	filtered.target |= TARGET_ENDS; // besides the group, which is empty
+	assert_int_equal(label_put(TO_PORT, &filtered, NULL), 0);
+	filtered.sources = NULL;
+	assert_int_equal(vni_put(TO_PORT, &filtered, NULL), 0);
+	for (kind = MPLSOUDP; kind <= VXLAN; kind++) {
+		expect_source(kind, &plain4, shims[kind], false);
+		router_tunnel(FREE_ID + 1, "vxlan", "203.0.113.9", 100);
+		expect_source(kind, &plain4, shims[kind], true);
+		expect_source(kind, &plain6, shims[kind], false);
+		router_tunnel(FREE_ID + 1, "vxlan", "2001:db8:f::9", 100);
+		expect_source(kind, &plain4, shims[kind], false);
+		expect_source(kind, &plain6, shims[kind], true);
+		assert_int_equal(nexthop_del(FREE_ID + 1, NULL), 0);
+		expect_source(kind, &plain6, shims[kind], false);
+	}
 	any.target = TARGET(TARGET_NEXTHOP, FREE_ID);
 	assert_int_equal(label_put(TO_PORT, &any, NULL), 0);
 	assert_int_equal(vni_put(TO_PORT, &any, NULL), 0);

@@ -10,6 +10,7 @@
 #include "base/rcu.h"
 #include "base/setting.h"
 #include "l3/nexthop.h"
+#include "l3/tunnel_end.h"
 #include "l3/vrf.h"
 #include "l2/bridge.h"
 #include "overlay/overlay.h"
@@ -67,12 +68,23 @@ static uint16_t sources_get(uint32_t tunnel_id)
 	return page ? __atomic_load_n(&page[tunnel_id % SOURCES_PAGE], __ATOMIC_RELAXED) : 0;
 }
 
-bool tunnel_source_ok(uint32_t tunnel_id, const uint8_t *outer)
+static bool tunnel_source_is_end(const struct ip_addr *source)
+{
+	const struct tunnel_end *e = tunnel_end_find(source);
+
+	return e && __atomic_load_n(&e->nexthops, __ATOMIC_RELAXED) > 0;
+}
+
+bool tunnel_source_ok(uint32_t tunnel_id, uint32_t target, const uint8_t *outer)
 {
 	struct ip_addr source =
 		(outer[0] >> 4) == 4 ? ip4_addr(*(const unaligned_uint32_t *)(outer + 12)) : ip6_addr(outer + 8);
 	const struct address_set *s;
 
+	if ((target & TARGET_ENDS) && tunnel_source_is_end(&source))
+		return true;
+	if (!(target & TARGET_SOURCES))
+		return false;
 	__atomic_thread_fence(__ATOMIC_ACQUIRE); // target_write() wrote the group before the word
 	s = rcu_read(address_sets[sources_get(tunnel_id)]);
 	return s && address_set_has(s, &source); // none: the label was changed a moment ago

@@ -113,8 +113,9 @@ static void sources(void **state)
 	assert_int_equal(a->holders, 2);
 	assert_non_null(address_sets[a->id]);
 	assert_int_equal(address_group_del("a", &err), -EBUSY);
-	t = (struct tunnel_target){.target = TARGET(TARGET_VRF, BLUE), .sources = b, .replace = true};
+	t = (struct tunnel_target){.target = TARGET(TARGET_VRF, BLUE) | TARGET_ENDS, .sources = b, .replace = true};
 	assert_int_equal(label_put(100, &t, &err), 0);
+	assert_int_equal(TARGET_ID(label_table[100]), BLUE);
 	assert_int_equal(vni_unset(100, &err), 0);
 	assert_int_equal(label_count() + vni_count(), 1);
 	assert_int_equal(vrf_get(RED)->refs, before);

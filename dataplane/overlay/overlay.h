@@ -17,10 +17,11 @@ struct address_group;
 enum target_kind { TARGET_NONE, TARGET_VRF, TARGET_BRIDGE, TARGET_NEXTHOP };
 #define TARGET(kind, id) ((uint32_t)(kind) << 28 | (id))
 #define TARGET_UNIFORM (1u << 27) // RFC 3443: the label's TTL is carried over to the inner header
-#define TARGET_SOURCES (1u << 26) // accepted from some outer sources only (tunnel_source_ok())
-#define TARGET_FLAGS (TARGET_UNIFORM | TARGET_SOURCES)
+#define TARGET_SOURCES (1u << 26) // accepted from the outer sources of an address group (tunnel_source_ok())
+#define TARGET_ENDS (1u << 25)    // accepted from the remote ends of tunnels; without both: from any source
+#define TARGET_FLAGS (TARGET_UNIFORM | TARGET_SOURCES | TARGET_ENDS)
 #define TARGET_KIND(t) ((enum target_kind)((t) >> 28))
-#define TARGET_ID(t) ((t) & (TARGET_SOURCES - 1))
+#define TARGET_ID(t) ((t) & (TARGET_ENDS - 1))
 
 extern uint32_t *label_table;              // LABEL_MAX words. Master: rw, workers: ro
 extern uint32_t *vni_pages[VNI_MAX >> 12]; // 4096 words each, NULL = no VNI in use. Master: rw, workers: ro (RCU)
@@ -38,13 +39,13 @@ static inline uint32_t vni_target(uint32_t vni)
 #define TUNNEL_ID_LABEL(label) (label)
 #define TUNNEL_ID_VNI(vni) (LABEL_MAX + (vni))
 
-// For a target with TARGET_SOURCES: whether packets are accepted from the source of this outer IP header.
-bool tunnel_source_ok(uint32_t tunnel_id, const uint8_t *outer);
+// With TARGET_SOURCES or TARGET_ENDS: whether packets are accepted from the source of this outer IP header.
+bool tunnel_source_ok(uint32_t tunnel_id, uint32_t target, const uint8_t *outer);
 
 // Control plane: master thread only.
 struct tunnel_target {
 	uint32_t target;               // without TARGET_SOURCES
-	struct address_group *sources; // NULL: accepted from any outer source
+	struct address_group *sources; // NULL: none
 	bool replace;
 };
 

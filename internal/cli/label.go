@@ -17,7 +17,7 @@ var labelListing = listing[*apiv1.Label]{
 		number("label", (*apiv1.Label).GetLabel),
 		text("target", func(l *apiv1.Label) string { return targetText(l.GetVrf(), l.GetBridge(), l.GetNexthop()) }),
 		text("mode", func(l *apiv1.Label) string { return tunnelMode(l.Uniform) }),
-		text("sources", (*apiv1.Label).GetSources),
+		text("sources", func(l *apiv1.Label) string { return sourcesText(l.Sources, l.TunnelEnds) }),
 	},
 }
 

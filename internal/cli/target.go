@@ -4,6 +4,7 @@ package cli
 import (
 	"context"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"google.golang.org/protobuf/proto"
@@ -43,7 +44,7 @@ func setTarget(msg proto.Message, kind, name string) error {
 }
 
 // newTargetAdd makes "add NUMBER TARGET NAME", which fills msg: a message whose first field, named arg, is the number,
-// with the fields vrf, bridge, nexthop, uniform and sources. req is its request, with the field replace.
+// with the fields vrf, bridge, nexthop, uniform, sources and tunnel_ends. req is its request, with the field replace.
 func newTargetAdd(a *app, arg, short, example string, msg, req proto.Message,
 	add func(ctx context.Context) error) *cobra.Command {
 	cmd := verb("add "+arg+" TARGET NAME", short, example, func(ctx context.Context, args []string) error {
@@ -62,8 +63,9 @@ func newTargetAdd(a *app, arg, short, example string, msg, req proto.Message,
 	a.bind(cmd, msg, []fieldFlag{
 		{flag: "uniform", help: "copy the tunnel's TTL and DSCP into the inner header " +
 			"(uniform mode of RFC 3443; default: pipe mode)"},
-		{flag: "sources", help: "address group of the tunnel ends that packets are accepted from (default: any)",
+		{flag: "sources", help: "address group of the sources that packets are accepted from (default: any)",
 			names: groupNames},
+		{flag: "tunnel-ends", help: "accept packets from the remote ends of this node's tunnels, and from --sources"},
 	})
 	a.bind(cmd, req, []fieldFlag{{flag: "replace", help: "replace an existing " + arg}})
 	cmd.ValidArgsFunction = func(c *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
@@ -76,6 +78,18 @@ func newTargetAdd(a *app, arg, short, example string, msg, req proto.Message,
 		return a.complete(fixed(), fixed("vrf", "bridge", "nexthop"), name)(c, args, prefix)
 	}
 	return cmd
+}
+
+// sourcesText says which outer sources packets are accepted from; empty: any.
+func sourcesText(group string, ends bool) string {
+	var from []string
+	if group != "" {
+		from = append(from, group)
+	}
+	if ends {
+		from = append(from, "tunnel ends")
+	}
+	return strings.Join(from, ", ")
 }
 
 func tunnelMode(uniform bool) string { return map[bool]string{true: "uniform", false: "pipe"}[uniform] }

@@ -17,7 +17,7 @@ var vniListing = listing[*apiv1.Vni]{
 		number("vni", (*apiv1.Vni).GetVni),
 		text("target", func(v *apiv1.Vni) string { return targetText(v.GetVrf(), v.GetBridge(), v.GetNexthop()) }),
 		text("mode", func(v *apiv1.Vni) string { return tunnelMode(v.Uniform) }),
-		text("sources", (*apiv1.Vni).GetSources),
+		text("sources", func(v *apiv1.Vni) string { return sourcesText(v.Sources, v.TunnelEnds) }),
 	},
 }
 

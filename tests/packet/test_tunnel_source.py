@@ -7,7 +7,7 @@ from scapy.layers.l2 import Ether
 
 from daemon import Refused
 from packets import assert_nothing, assert_out, forwarded, from_host, to_guest, udp_packet
-from topology import FAMILIES, HOST, OVERLAYS, RED, T1, vni
+from topology import FAMILIES, HOST, OVERLAYS, RED, T1, ids_of, vni
 
 FAR = {4: "10.2.0.9", 6: "fd00:2::9"}  # the sender's address inside
 STRANGER = {4: "192.0.2.66", 6: "2001:db8::66"}
@@ -61,6 +61,46 @@ def test_the_list_changes_at_once(hosts, router):
         assert_nothing(router.run("fab0", *frames))
 
 
+@pytest.fixture
+def ends(network, router):
+    """A filter of the ends of this node's tunnels. Yields what adds a tunnel to a host."""
+    router.cli("label", "add", FILTERED, "vrf", "red", "--tunnel-ends")
+    router.cli("vni", "add", vni(FILTERED), "vrf", "red", "--tunnel-ends")
+    added = []
+
+    def tunnel(encap, remote):
+        router.cli("nexthop", "add", 901, "tunnel", "--encap", encap, "--remote", remote, *ids_of(RED)[encap], "--replace")
+        added[:] = [901]
+    yield tunnel
+    for nexthop in added:
+        router.cli("nexthop", "del", nexthop)
+    router.cli("label", "del", FILTERED)
+    router.cli("vni", "del", vni(FILTERED))
+
+
+@outsides
+def test_only_the_ends_of_tunnels(ends, router, encap, under):
+    packet = udp_packet(4, FAR, T1)
+    far = {4: "198.18.7.7", 6: "2001:db8:99::7"}  # no route leads there: it is not asked for its MAC
+    ends(encap, far[under])
+    with router.drops(tunnel_source=1):
+        out = router.run("fab0", frame(encap, under, packet, far), frame(encap, under, packet, STRANGER))
+    assert_out(out, ("t1", to_guest(T1, forwarded(packet))))
+    ends(encap, far[10 - under])
+    with router.drops(tunnel_source=1):
+        assert_nothing(router.run("fab0", frame(encap, under, packet, far)))
+    router.cli("address-group", "add", "others", f"{STRANGER[4]}/32", f"{STRANGER[6]}/128")
+    router.cli("label", "add", FILTERED, "vrf", "red", "--tunnel-ends", "--sources", "others", "--replace")
+    router.cli("vni", "add", vni(FILTERED), "vrf", "red", "--tunnel-ends", "--sources", "others", "--replace")
+    ends(encap, far[under])
+    with router.drops(tunnel_source=1):
+        out = router.run("fab0", *(frame(encap, under, packet, s) for s in (far, STRANGER, {4: "192.0.2.67", 6: "2001:db8::67"})))
+    assert_out(out, *[("t1", to_guest(T1, forwarded(packet)))] * 2)
+    router.cli("label", "add", FILTERED, "vrf", "red", "--replace")
+    router.cli("vni", "add", vni(FILTERED), "vrf", "red", "--replace")
+    router.cli("address-group", "del", "others")
+
+
 def test_replaced_in_place(hosts, router):
     packet = udp_packet(4, FAR, T1)
     router.cli("label", "add", FILTERED, "vrf", "red", "--replace")
@@ -75,4 +115,4 @@ def test_replaced_in_place(hosts, router):
 def test_the_group_is_in_use(hosts, router):
     with pytest.raises(Refused, match="is in use by 0 rules and 2 labels or VNIs"):
         router.cli("address-group", "del", "hosts")
-    assert {"label": FILTERED, "vrf": "red", "uniform": False, "sources": "hosts"} in router.cli("label", "list")
+    assert {"label": FILTERED, "vrf": "red", "uniform": False, "sources": "hosts", "tunnel_ends": False} in router.cli("label", "list")

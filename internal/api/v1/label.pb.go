@@ -34,8 +34,10 @@ type Label struct {
 	//	*Label_Nexthop
 	Target  isLabel_Target `protobuf_oneof:"target"`
 	Uniform bool           `protobuf:"varint,5,opt,name=uniform,proto3" json:"uniform,omitempty"` // RFC 3443: TTL and DSCP of the tunnel are copied to the inner header; default: pipe
-	// packets are accepted only from these outer source addresses; default: from any
+	// packets are accepted only from these outer source addresses and, with tunnel_ends, from the remote ends of this
+	// node's tunnel next hops; default: from any
 	Sources       string `protobuf:"bytes,6,opt,name=sources,proto3" json:"sources,omitempty"`
+	TunnelEnds    bool   `protobuf:"varint,7,opt,name=tunnel_ends,json=tunnelEnds,proto3" json:"tunnel_ends,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -123,6 +125,13 @@ func (x *Label) GetSources() string {
 		return x.Sources
 	}
 	return ""
+}
+
+func (x *Label) GetTunnelEnds() bool {
+	if x != nil {
+		return x.TunnelEnds
+	}
+	return false
 }
 
 type isLabel_Target interface {
@@ -284,14 +293,16 @@ var File_label_proto protoreflect.FileDescriptor
 
 const file_label_proto_rawDesc = "" +
 	"\n" +
-	"\vlabel.proto\x12\vcorelane.v1\x1a\fcommon.proto\x1a\roptions.proto\"\x88\x02\n" +
+	"\vlabel.proto\x12\vcorelane.v1\x1a\fcommon.proto\x1a\roptions.proto\"\xa9\x02\n" +
 	"\x05Label\x12\"\n" +
 	"\x05label\x18\x01 \x01(\rB\f\xc2\xf3\x18\b\b\x10\x10\xff\xff?`\x01R\x05label\x12 \n" +
 	"\x03vrf\x18\x02 \x01(\tB\f\xc2\xf3\x18\bZ\x04vrfsh\x01H\x00R\x03vrf\x12)\n" +
 	"\x06bridge\x18\x03 \x01(\tB\x0f\xc2\xf3\x18\vZ\abridgesh\x01H\x00R\x06bridge\x122\n" +
 	"\anexthop\x18\x04 \x01(\rB\x16\xc2\xf3\x18\x12\b\x01\x10\xff\xff?Z\bnexthopsh\x01H\x00R\anexthop\x12\x18\n" +
 	"\auniform\x18\x05 \x01(\bR\auniform\x12.\n" +
-	"\asources\x18\x06 \x01(\tB\x14\xc2\xf3\x18\x10Z\x0eaddress_groupsR\asourcesB\x10\n" +
+	"\asources\x18\x06 \x01(\tB\x14\xc2\xf3\x18\x10Z\x0eaddress_groupsR\asources\x12\x1f\n" +
+	"\vtunnel_ends\x18\a \x01(\bR\n" +
+	"tunnelEndsB\x10\n" +
 	"\x06target\x12\x06\xc2\xf3\x18\x02h\x01\"]\n" +
 	"\x0fLabelAddRequest\x120\n" +
 	"\x05label\x18\x01 \x01(\v2\x12.corelane.v1.LabelB\x06\xc2\xf3\x18\x02h\x01R\x05label\x12\x18\n" +
