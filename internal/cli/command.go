@@ -3,7 +3,9 @@ package cli
 
 import (
 	"context"
+	"io"
 	"strings"
+	"time"
 
 	"github.com/containerd/ttrpc"
 	"github.com/spf13/cobra"
@@ -15,7 +17,22 @@ import (
 	"github.com/corelane/corelane/internal/input"
 )
 
-// What the commands of all nouns are made of: noun and verb, flags that stand for fields of a request, and the call.
+// What the commands of all nouns are made of: noun and verb, flags that stand for fields of a request, the call, and
+// its answer.
+
+// app is one run of the command.
+type app struct {
+	stdin          io.Reader
+	stdout, stderr io.Writer
+	dial           Dialer
+	client         *api.Client
+
+	socket    string
+	output    string
+	noHeaders bool
+	interval  time.Duration // of --watch, 0 without
+	plain     bool          // no screen control, even on a terminal
+}
 
 // noun makes the command that holds a noun's verbs.
 func noun(use, short string, verbs ...*cobra.Command) *cobra.Command {
@@ -106,4 +123,12 @@ func stream[S, Req, T any, R interface{ Recv() (T, error) }](ctx context.Context
 		return err
 	}
 	return api.Stream(ctx, c, service, method, req, each)
+}
+
+// done ends a changing command: silent, or with -o json the object as it is now.
+func (a *app) done(obj proto.Message, err error) error {
+	if err != nil || !a.json() {
+		return err
+	}
+	return writeJSON(a.stdout, obj)
 }

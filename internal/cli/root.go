@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -28,20 +27,6 @@ type Dialer func(ctx context.Context, socket string) (*api.Client, error)
 // Dial is the Dialer of the real command.
 func Dial(ctx context.Context, socket string) (*api.Client, error) {
 	return api.Dial(ctx, socket, "corelane "+Version)
-}
-
-// app is one run of the command.
-type app struct {
-	stdin          io.Reader
-	stdout, stderr io.Writer
-	dial           Dialer
-	client         *api.Client
-
-	socket    string
-	output    string
-	noHeaders bool
-	interval  time.Duration // of --watch, 0 without
-	plain     bool          // no screen control, even on a terminal
 }
 
 // commands lists the nouns and the other commands that follow "corelane".

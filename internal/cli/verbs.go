@@ -76,11 +76,3 @@ func newDel(a *app, arg, short, example string, n names,
 	cmd.ValidArgsFunction = a.complete(n)
 	return cmd
 }
-
-// done ends a changing command: silent, or with -o json the object as it is now.
-func (a *app) done(obj proto.Message, err error) error {
-	if err != nil || !a.json() {
-		return err
-	}
-	return writeJSON(a.stdout, obj)
-}
