@@ -2,18 +2,21 @@
 """The Debian package under a systemd that is process 1: a container on a copy of this machine's file system, with the units as they
 are installed."""
 import contextlib
-import ctypes
 import glob
 import os
 import shutil
 import signal
 import subprocess
+import sys
 import time
 
 import pytest
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-PR_SET_PDEATHSIG = 1
+sys.path.insert(0, os.path.join(ROOT, "tests", "packet"))
+from daemon import PR_SET_PDEATHSIG, checked, libc  # noqa: E402
+
+PTRACE_SEIZE, PTRACE_INTERRUPT, WALL = 0x4206, 0x4207, 0x40000000
 NET_ADMIN, NET_RAW, SYS_ADMIN = 1 << 12, 1 << 13, 1 << 21
 PATIENCE_S = 120
 OPTIONS = "--idle sleep --memory 256"
@@ -45,7 +48,7 @@ pytestmark = pytest.mark.skipif(missing() is not None, reason=str(missing()))
 
 
 def end_with_parent():
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+    libc.prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 class Machine:
@@ -212,10 +215,37 @@ def test_root_if_asked_for(machine):
         machine.run("systemctl", "restart", "corelaned")
 
 
-def test_watchdog_restarts_what_hangs(machine):
-    before = machine.property("MainPID")
-    machine.run("kill", "-STOP", before)
+def worker_thread(machine):
+    """The id of worker 0's thread, here and not in the container."""
+    for path in glob.glob("/proc/[0-9]*/task/*/status"):
+        with contextlib.suppress(OSError), open(path, encoding="ascii", errors="replace") as f:
+            s = dict(line.rstrip("\n").split(":\t", 1) for line in f if ":\t" in line)
+            if s["Name"] == "pmd-fwd-0" and s["NStgid"].split()[1:] == [machine.property("MainPID")]:
+                return int(s["Pid"])
+    return None
+
+
+def stop_until_the_end(machine, tid):
+    """Stops one thread as a debugger does, while the others of its process run. The end of the process waits for the debugger, too."""
+    checked(libc.ptrace(PTRACE_SEIZE, tid, None, None))
+    checked(libc.ptrace(PTRACE_INTERRUPT, tid, None, None))
+
+    def ended():
+        pid, code = os.waitpid(tid, os.WNOHANG | WALL)
+        return pid == tid and os.WIFSIGNALED(code)
+    machine.wait_for(ended)
+
+
+@pytest.mark.parametrize("what", ["daemon", "worker"])
+def test_watchdog_ends_what_hangs(machine, what):
+    before, restarts, timeouts = machine.property("MainPID"), int(machine.property("NRestarts")), machine.journal().count("Watchdog timeout")
+    if what == "daemon":
+        machine.run("kill", "-STOP", before)
+    else:
+        stop_until_the_end(machine, machine.wait_for(lambda: worker_thread(machine)))
     machine.wait_for(lambda: machine.property("MainPID") not in (before, "0") and machine.property("ActiveState") == "active")
-    assert "Watchdog timeout" in machine.journal()
-    assert machine.property("NRestarts") == "1"
+    assert machine.property("NRestarts") == str(restarts + 1)
+    assert machine.journal().count("Watchdog timeout") == timeouts + 1
+    if what == "worker":
+        assert "worker_stalled: worker 0 thread pmd-fwd-0" in machine.journal()
     machine.run("corelane", "status")
