@@ -12,7 +12,7 @@ demo=(iproute2 iputils-ping ethtool iperf3 tcpdump tshark)
 bench=(iproute2 nftables dpdk-dev openvswitch-switch openvswitch-switch-dpdk) # the routers that Corelane is compared with
 test=("${demo[@]}" "${bench[@]}" clang llvm libbpf-dev libclang-rt-14-dev protobuf-compiler python3 python3-pytest python3-scapy strace
   valgrind chromium graphviz systemd-container dpkg-dev)
-lint=(clang-format cppcheck codespell shellcheck pyflakes3)
+lint=(clang clang-format cppcheck codespell shellcheck pyflakes3)
 
 profile=${1:-all}
 case $profile in

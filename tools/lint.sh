@@ -52,6 +52,7 @@ spdx_present() {
 
 check clang-format c_formatted
 check cppcheck run_cppcheck
+check "clang's static analyzer (the first run takes minutes, later ones look at what changed)" tools/analyze.py
 check gofmt gofmt_clean
 check "lines of at most 120 columns" tools/columns.py "${c_files[@]}" "${go_files[@]}"
 check "go vet" tools/go.sh vet ./...

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#undef error_set // the macro for the analyzer
+
 static void error_copy(char *dst, size_t size, const char *src)
 {
 	snprintf(dst, size, "%s", src ? src : "");

@@ -47,8 +47,10 @@ static int route_api_add(struct api_call *call, const void *req, void *resp, str
 	Corelane__V1__RouteReply *out = resp;
 	struct parsed *r = route_api_decode(call, in->routes, in->n_routes, err);
 	size_t i;
-	int ret = r ? 0 : -err->code;
+	int ret = 0;
 
+	if (r == NULL)
+		return -err->code;
 	for (i = 0; i < in->n_routes && ret == 0; i++) {
 		ret = nexthop_usable(r[i].r.nexthop, "route.nexthop", err);
 		if (ret == 0)
@@ -72,8 +74,10 @@ static int route_api_del(struct api_call *call, const void *req, void *resp, str
 	struct rib_route *route;
 	char text[IP_TEXT];
 	size_t i;
-	int ret = r ? 0 : -err->code;
+	int ret = 0;
 
+	if (r == NULL)
+		return -err->code;
 	for (i = 0; i < in->n_routes && ret == 0; i++) {
 		route = rib_get(r[i].v->rib[family_index(r[i].p.addr.family)], &r[i].p);
 		if (route == NULL || route->origin != ROUTE_API) {

@@ -309,7 +309,6 @@ int rules_del(struct rule_list *l, const uint32_t *ids, size_t n, struct error *
 {
 	struct order *o;
 	struct rules_change c = {0};
-	struct rule *was = l->rules;
 	size_t bad, i;
 	int ret;
 
@@ -324,10 +323,9 @@ int rules_del(struct rule_list *l, const uint32_t *ids, size_t n, struct error *
 		rules_change_count(&c, &bad);
 		for (i = 0; copy && i < c.n_gone; i++)
 			copy[i] = *rules_get(l, c.gone[i]);
-		was = copy;
 		ret = copy ? rules_change_commit(l, &c, err) : rules_no_memory(err);
 		for (i = 0; ret == 0 && i < c.n_gone; i++)
-			groups_unref(&was[i]);
+			groups_unref(&copy[i]);
 		free(copy);
 	}
 	rules_change_free(&c);

@@ -1,0 +1,97 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Clang's static analyzer over the C sources of dataplane/ and generator/, without their tests.
+
+analyze.py                      what changed since the last run, in parallel (ninja, in build/analyze/)
+analyze.py --one COMMAND...     one file: prints each report and fails, unless a line on its path, or the line above it, has
+                                the comment "// analyzer: REASON"
+"""
+import json
+import os
+import pathlib
+import re
+import shlex
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+BUILD = ROOT / "build"
+WORK = BUILD / "analyze"
+LOCATION = re.compile(r"^(\S+?):(\d+):\d+: (warning|note): ")
+RULES = """rule analyze
+  command = {tool} --one $clang -MD -MF $out.d -MT $out && touch $out
+  depfile = $out.d
+  deps = gcc
+  description = analyze $in
+"""
+
+
+def explained(report):
+    for line in report:
+        at = LOCATION.match(line)
+        if at and not at[1].startswith("/usr/"):
+            text = pathlib.Path(at[1]).read_text().splitlines()
+            if any("// analyzer: " in line for line in text[int(at[2]) - 2:int(at[2])]):
+                return True
+    return False
+
+
+def one(command):
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    reports, failed = [], done.returncode != 0
+    for line in done.stdout.splitlines():
+        at = LOCATION.match(line)
+        if at and at[3] == "warning" or not reports:
+            reports.append([])
+        reports[-1].append(line)
+    for report in reports:
+        if failed or any(" warning: " in line for line in report) and not explained(report):
+            failed = True
+            print("\n".join(report))
+    return int(failed)
+
+
+def wanted(words):
+    """The flags of a compiler that say what is compiled."""
+    words, kept = iter(words), []
+    for word in words:
+        if word in ("-MQ", "-MF", "-o", "-c"):
+            next(words)
+        elif word.startswith(("-I", "-isystem", "-D", "-U", "-std", "-m", "-include")) and not word.startswith("-mno-"):
+            kept.append(word)
+            if word in ("-include", "-isystem"):
+                kept.append(next(words))
+    return kept
+
+
+def targets():
+    seen = set()
+    for entry in json.loads((BUILD / "compile_commands.json").read_text()):
+        source = pathlib.Path(os.path.normpath(os.path.join(entry["directory"], entry["file"]))).relative_to(ROOT)
+        helper = re.search(r"_(test|testlib|fixture)\.c$|/testing/", str(source))
+        if source.parts[0] in ("dataplane", "generator") and not helper and source not in seen:
+            seen.add(source)
+            words = ["clang", "--analyze", "--analyzer-output", "text", "-fno-color-diagnostics", "-Wno-everything", *wanted(shlex.split(entry["command"])[1:]),
+                     entry["file"], "-o", "/dev/null"]
+            yield source, shlex.join(words).replace("$", "$$")
+
+
+def main():
+    if sys.argv[1:2] == ["--one"]:
+        return one(sys.argv[2:])
+    if not (BUILD / "build.ninja").exists():
+        subprocess.run(["meson", "setup", BUILD], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
+    listed = subprocess.run(["ninja", "-C", BUILD, "-t", "targets", "all"], check=True, stdout=subprocess.PIPE, text=True).stdout
+    generated = re.findall(r"^(\S+\.h): CUSTOM_COMMAND", listed, re.M)
+    subprocess.run(["ninja", "-C", BUILD, *generated], check=True, stdout=subprocess.DEVNULL)
+    WORK.mkdir(exist_ok=True)
+    rules = RULES.format(tool=ROOT / "tools/analyze.py")
+    for source, command in targets():
+        rules += f"build analyze/{source}.done: analyze {ROOT / source}\n  clang = {command}\n"
+    (WORK / "build.ninja").write_text(rules)
+    quiet = subprocess.run(["ninja", "--quiet", "-k", "0", "-C", BUILD, "-f", "analyze/build.ninja"], check=False)
+    return quiet.returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())
