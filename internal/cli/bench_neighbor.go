@@ -129,7 +129,7 @@ func (a *app) neighborTable(path string, r *neighbor.Result, trial time.Duration
 		return json.NewEncoder(a.stdout).Encode(r)
 	}
 	err := a.rows([]string{"ATTACK", "PORT", "MPPS", "KEPT", "(RANGE)", "P99 US", "ATTACKED", "TIMES", "VERDICT",
-		"ARP", "API MS", "MASTER", "ATTACK MPPS", "PASSED", "DROPPED BY"}, func(add func(...string) error) error {
+		"LOOP US", "ATTACKED", "ARP", "API MS", "MASTER", "ATTACK MPPS", "PASSED", "DROPPED BY"}, func(add func(...string) error) error {
 		for _, row := range r.Rows {
 			if err := add(neighborRow(row, trial)...); err != nil {
 				return err
@@ -170,6 +170,7 @@ func neighborRow(row *neighbor.Row, trial time.Duration) []string {
 		}
 		return fmt.Sprintf("%.1f", v)
 	}
+	quick, slow := row.Loops()
 	times := "-"
 	if slower := row.Slower().Median; slower > 0 {
 		times = fmt.Sprintf("%.2f", slower)
@@ -183,7 +184,7 @@ func neighborRow(row *neighbor.Row, trial time.Duration) []string {
 	}
 	return []string{row.Name, row.Port, mpps(row.Offered), fmt.Sprintf("%.2f", kept.Median),
 		fmt.Sprintf("(%.2f to %.2f)", kept.Low, kept.High), micro(without.Median), micro(with.Median), times,
-		row.Verdict(),
+		row.Verdict(), micro(quick.Median), micro(slow.Median),
 		fmt.Sprintf("%d of %d", answered, asked),
 		fmt.Sprintf("%.1f", row.CallMS()), fmt.Sprintf("%.1f", row.MasterMS()),
 		mpps(row.Of(func(p neighbor.Pair) float64 { return p.With.Attack }).Median),

@@ -202,6 +202,21 @@ func TestNoise(t *testing.T) {
 	}
 }
 
+func TestLongLoop(t *testing.T) {
+	before := map[uint64]uint64{1000: 5, 2000: 7}
+	after := map[uint64]uint64{1000: 985, 2000: 25, 64000: 2}
+	if got := longLoop(before, after); got != 2 {
+		t.Errorf("%g us, want 2: 998 of 1,000 loops are shorter", got)
+	}
+	after[64000] = 20
+	if got := longLoop(before, after); got != 64 {
+		t.Errorf("%g us, want 64", got)
+	}
+	if got := longLoop(after, after); got != 0 {
+		t.Errorf("%g us without a loop", got)
+	}
+}
+
 func TestDrops(t *testing.T) {
 	got := measured().Drops(2 * time.Second)
 	if len(got) != 2 || got[0] != (Drop{"flow_quota", 10}) || got[1] != (Drop{"punt_rate", 5}) {

@@ -49,8 +49,9 @@ type Sample struct {
 	Delivered float64           `json:"delivered"` // received, as a share of what the tenant tried to send
 	P50       float64           `json:"p50_us"`
 	P99       float64           `json:"p99_us"`
-	Attack    float64           `json:"attack"` // frames/s that the router took from the attacker
-	Passed    float64           `json:"passed"` // of these, received
+	LoopP99   float64           `json:"loop_p99_us"` // of the worker's loops that brought packets
+	Attack    float64           `json:"attack"`      // frames/s that the router took from the attacker
+	Passed    float64           `json:"passed"`      // of these, received
 	Asked     int               `json:"arp_asked"`
 	Answered  int               `json:"arp_answered"`
 	CallMS    float64           `json:"api_ms"`    // longest call of the API
@@ -86,6 +87,12 @@ func (r *Row) timed() bool { return r.Port != scenario.Tap }
 // P99 is the 99th percentile of the observed tenant's latency in microseconds, without and with the attacker.
 func (r *Row) P99() (without, with stat.Spread) {
 	return r.Of(func(p Pair) float64 { return p.Without.P99 }), r.Of(func(p Pair) float64 { return p.With.P99 })
+}
+
+// Loops is the 99th percentile of the worker's loops in microseconds, without and with the attacker. A frame waits for
+// two of them at most; what its latency has beyond that, it gets in the rings, while the generator is busy.
+func (r *Row) Loops() (without, with stat.Spread) {
+	return r.Of(func(p Pair) float64 { return p.Without.LoopP99 }), r.Of(func(p Pair) float64 { return p.With.LoopP99 })
 }
 
 // Slower is how many times as long the 99th percentile is with the attacker.

@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/corelane/corelane/internal/api"
@@ -75,6 +77,7 @@ func (b *bed) trial(ctx context.Context, r *Row, attacked bool) (s *Sample, err 
 	s.Waited = (after.waited - before.waited).Seconds() / b.options.Trial.Seconds()
 	s.Drops = stat.GrownBy(after.drops, before.drops)
 	s.MasterMS = longestTurn(before.turns, after.turns)
+	s.LoopP99 = longLoop(before.loops, after.loops)
 	s.NotCounted = int64(t.Sent) - int64(t.Received+t.Foreign+stat.Grown(after.dropped, before.dropped)) -
 		b.attacker.kept
 	return s, nil
@@ -99,6 +102,7 @@ type counters struct {
 	drops   map[string]uint64 // of packets that came in by the attacker's port, by reason
 	dropped uint64            // packets of all ports
 	turns   map[uint64]uint64 // of the master, by their longest duration in ns
+	loops   map[uint64]uint64 // of the worker, with packets, likewise
 	waited  time.Duration     // for which the worker was ready but did not run
 }
 
@@ -123,6 +127,17 @@ func (b *bed) counters(ctx context.Context) (c counters, err error) {
 	for _, t := range status.GetMaster().GetTimes().GetBuckets() {
 		c.turns[t.ToNs] = t.Loops
 	}
+	latency, err := api.Collect(ctx, b.Client(), apiv1.NewWorkersClient, apiv1.WorkersClient.Latency,
+		&apiv1.WorkerLatencyRequest{})
+	if err != nil {
+		return c, fmt.Errorf("loops: %w", err)
+	}
+	c.loops = map[uint64]uint64{}
+	for _, l := range latency {
+		for _, t := range l.GetBusy().GetBuckets() {
+			c.loops[t.ToNs] += t.Loops
+		}
+	}
 	text, err := procfs.Root(b.options.Root).Read(procfs.ThreadDir(b.PID(), int(b.worker)) + "/schedstat")
 	delay, _ := procfs.ParseRunDelay(text) // 0 if the kernel does not count it
 	c.waited = time.Duration(delay)
@@ -137,6 +152,21 @@ func longestTurn(before, after map[uint64]uint64) (ms float64) {
 		}
 	}
 	return ms
+}
+
+// longLoop returns the upper end of the class in which 99 of 100 loops of the worker have ended, in microseconds.
+func longLoop(before, after map[uint64]uint64) float64 {
+	grown := stat.GrownBy(after, before)
+	var all, sum uint64
+	for _, n := range grown {
+		all += n
+	}
+	for _, ns := range slices.Sorted(maps.Keys(grown)) {
+		if sum += grown[ns]; 100*sum >= 99*all {
+			return float64(ns) / 1e3
+		}
+	}
+	return 0
 }
 
 // callAPI calls the API until ctx ends, and notes the longest call.
