@@ -128,8 +128,9 @@ func (a *app) neighborTable(path string, r *neighbor.Result, trial time.Duration
 	if a.json() {
 		return json.NewEncoder(a.stdout).Encode(r)
 	}
-	err := a.rows([]string{"ATTACK", "PORT", "MPPS", "KEPT", "(RANGE)", "P99 US", "ATTACKED", "TIMES", "VERDICT",
-		"LOOP US", "ATTACKED", "ARP", "API MS", "MASTER", "ATTACK MPPS", "PASSED", "DROPPED BY"}, func(add func(...string) error) error {
+	header := []string{"ATTACK", "PORT", "MPPS", "KEPT", "(RANGE)", "P99 US", "ATTACKED", "TIMES", "VERDICT",
+		"LOOP US", "ATTACKED", "ARP", "API MS", "MASTER", "ATTACK MPPS", "PASSED", "DROPPED BY"}
+	err := a.rows(header, func(add func(...string) error) error {
 		for _, row := range r.Rows {
 			if err := add(neighborRow(row, trial)...); err != nil {
 				return err
@@ -150,6 +151,14 @@ func (a *app) neighborTable(path string, r *neighbor.Result, trial time.Duration
 	}
 	fmt.Fprintf(a.stdout, "Written: %s\n", path)
 	return err
+}
+
+// attackRate is in Mpps, and in times per second for what is much rarer, such as connections.
+func attackRate(v float64) string {
+	if v < 1e4 {
+		return fmt.Sprintf("%.0f/s", v)
+	}
+	return fmt.Sprintf("%.2f", v/1e6)
 }
 
 // noiseText says by which factor figures stray without an attack.
@@ -187,6 +196,6 @@ func neighborRow(row *neighbor.Row, trial time.Duration) []string {
 		row.Verdict(), micro(quick.Median), micro(slow.Median),
 		fmt.Sprintf("%d of %d", answered, asked),
 		fmt.Sprintf("%.1f", row.CallMS()), fmt.Sprintf("%.1f", row.MasterMS()),
-		mpps(row.Of(func(p neighbor.Pair) float64 { return p.With.Attack }).Median),
+		attackRate(row.Of(func(p neighbor.Pair) float64 { return p.With.Attack }).Median),
 		mpps(row.Of(func(p neighbor.Pair) float64 { return p.With.Passed }).Median), strings.Join(why, ", ")}
 }

@@ -30,6 +30,7 @@ type attacker struct {
 	kept       int64                  // packets that the router may keep: for a neighbour or its master, or in a ring
 	options    []string               // of corelaned
 	prepare    func(context.Context, *api.Client) error
+	guest      func(context.Context) (int, error) // attacks until ctx ends, instead of the stream; returns what it did
 }
 
 // PortKinds lists the kinds of the attacker's port.
@@ -52,6 +53,10 @@ func Attacks() []Attack {
 		{"unresolved", "packets to guests of the own port that do not answer ARP", each, (*attacker).unresolved},
 		{"dead-host", "packets to a host whose next hop on the fabric does not answer ARP", each, (*attacker).deadHost},
 		{"no-reader", "a guest that does not read what is sent to it", each[:2], (*attacker).stopReading},
+		{"reconnect", "a guest that connects and disconnects in a loop", each[:2], misused(nothing)},
+		{"descriptors-64m", "descriptors of 64 MB; a memif is disconnected and returns", each[:2],
+			misused(huge)},
+		{"chains", "frames in chains of 128 descriptors with 8 bytes each", each[:2], misused(chain)},
 		{"broadcasts", "broadcasts in a bridge domain of 250 ends", each, (*attacker).broadcasts},
 	}
 }

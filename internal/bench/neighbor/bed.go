@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 
 	"github.com/gopacket/gopacket/layers"
@@ -123,10 +124,15 @@ func (b *bed) attack(setup *scenario.Setup, r row) error {
 	if err := r.attack.change(b.attacker); err != nil {
 		return err
 	}
+	b.profile = profile
+	if b.attacker.guest != nil {
+		profile.Ports = slices.Delete(profile.Ports, 1, 2)
+		profile.Streams = []*apiv1.GeneratorStream{streams[victim]}
+		return nil
+	}
 	b.attacker.stream.Untimed, b.attacker.stream.ExpectedMask = true, make([]byte, len(b.attacker.stream.Expected))
 	profile.Ports[1] = b.attacker.port.GeneratorPort() // the attack may have changed the MTU
-	b.profile = profile
-	b.profile.Streams = []*apiv1.GeneratorStream{b.attacker.stream, streams[victim]}
+	profile.Streams = []*apiv1.GeneratorStream{b.attacker.stream, streams[victim]}
 	return nil
 }
 

@@ -34,10 +34,13 @@ func (b *bed) calibrate(ctx context.Context, r *Row) error {
 	if r.Offered = b.options.Rate; r.Offered == 0 {
 		r.Offered = r.Capacity / 4 // half of its fair share beside one other tenant
 	}
-	r.Attack = b.attacker.pace * r.Capacity
 	if r.Offered <= 0 {
 		return errors.New("the router forwards nothing")
 	}
+	if b.attacker.guest != nil {
+		return nil
+	}
+	r.Attack = b.attacker.pace * r.Capacity
 	b.attacker.stream.Weight, b.profile.Streams[1].Weight = weights(r.Attack, r.Offered)
 	return b.generator.Configure(ctx, b.profile)
 }
@@ -52,7 +55,7 @@ func weights(a, b float64) (x, y uint32) {
 func (b *bed) trial(ctx context.Context, r *Row, attacked bool) (s *Sample, err error) {
 	spec := &apiv1.GeneratorTrial{DurationMs: uint32(b.options.Trial.Milliseconds()), DrainMs: drainMS,
 		Latency: r.timed(), PacketsPerSecond: r.Offered, Streams: []string{victim}}
-	if attacked {
+	if attacked && b.attacker.guest == nil {
 		spec.PacketsPerSecond, spec.Streams, spec.UnreadPort = r.Offered+r.Attack, nil, b.attacker.unread
 	}
 	before, err := b.counters(ctx)
@@ -64,9 +67,11 @@ func (b *bed) trial(ctx context.Context, r *Row, attacked bool) (s *Sample, err 
 	s = &Sample{}
 	call := b.callAPI(probing, s)
 	answers := b.askForMAC(ctx, s)
+	hostile := b.runGuest(probing, attacked)
 	t, err := b.generator.Run(ctx, spec, nil)
 	stop()
-	if err = errors.Join(err, <-call, <-answers); err != nil {
+	did := <-hostile
+	if err = errors.Join(err, did.err, <-call, <-answers); err != nil {
 		return nil, err
 	}
 	after, err := b.counters(ctx)
@@ -74,6 +79,7 @@ func (b *bed) trial(ctx context.Context, r *Row, attacked bool) (s *Sample, err 
 		return nil, err
 	}
 	s.count(t, b.options.Trial.Seconds())
+	s.Attack += float64(did.times) / b.options.Trial.Seconds()
 	s.Waited = (after.waited - before.waited).Seconds() / b.options.Trial.Seconds()
 	s.Drops = stat.GrownBy(after.drops, before.drops)
 	s.MasterMS = longestTurn(before.turns, after.turns)
@@ -81,6 +87,26 @@ func (b *bed) trial(ctx context.Context, r *Row, attacked bool) (s *Sample, err 
 	s.NotCounted = int64(t.Sent) - int64(t.Received+t.Foreign+stat.Grown(after.dropped, before.dropped)) -
 		b.attacker.kept
 	return s, nil
+}
+
+// deeds are what a hostile guest did.
+type deeds struct {
+	times int
+	err   error
+}
+
+// runGuest lets the hostile guest attack until ctx ends, if this attack has one.
+func (b *bed) runGuest(ctx context.Context, attacked bool) <-chan deeds {
+	done := make(chan deeds, 1)
+	if !attacked || b.attacker.guest == nil {
+		done <- deeds{}
+		return done
+	}
+	go func() {
+		times, err := b.attacker.guest(ctx)
+		done <- deeds{times, err}
+	}()
+	return done
 }
 
 // count takes over what the generator counted.

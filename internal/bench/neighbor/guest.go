@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+package neighbor
+
+import (
+	"context"
+	"errors"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/corelane/corelane/internal/bench/scenario"
+	"github.com/corelane/corelane/internal/wait"
+)
+
+// A hostile guest breaks the protocol of its port, which the generator's drivers cannot. It runs in this process, on
+// the generator's CPU, and rests between two steps so that it takes little of it.
+type guest interface {
+	// post offers frames to the router and returns how many it has taken since the last call. An error: the router has
+	// disconnected the guest.
+	post() (taken int, err error)
+	close() error
+}
+
+const (
+	guestRest = 100 * time.Microsecond
+	hugeBytes = 64 << 20 // of a descriptor
+	chained   = 128      // descriptors of a frame: the most that memif allows
+	pieceSize = 8        // bytes in each descriptor of a chain
+)
+
+// misuse is what the frames of a hostile guest are like.
+type misuse int
+
+const (
+	nothing misuse = iota // it only connects and disconnects
+	huge                  // each descriptor has 64 MB
+	chain                 // each frame takes as many descriptors as a chain may have
+)
+
+// misused makes the attacker a hostile guest.
+func misused(how misuse) func(*attacker) error {
+	return func(a *attacker) error {
+		port := a.port
+		a.guest = func(ctx context.Context) (int, error) { return attackAs(ctx, port, how) }
+		return nil
+	}
+}
+
+// attackAs runs a hostile guest until ctx ends. It connects again whenever it is disconnected. It returns the frames
+// that the router took or, if it sends none, its connections.
+func attackAs(ctx context.Context, port *scenario.Port, how misuse) (done int, err error) {
+	for ctx.Err() == nil {
+		g, err := connectGuest(port, how)
+		if err != nil { // the router is still busy with the last connection
+			if !errors.Is(err, unix.ECONNREFUSED) && !errors.Is(err, errNotServed) {
+				return done, err
+			}
+			_ = wait.For(ctx, guestRest)
+			continue
+		}
+		if how == nothing {
+			done++
+		}
+		for ctx.Err() == nil && how != nothing {
+			n, err := g.post()
+			done += n
+			if err != nil {
+				break
+			}
+			_ = wait.For(ctx, guestRest)
+		}
+		if err := g.close(); err != nil {
+			return done, err
+		}
+	}
+	return done, nil
+}
+
+// errNotServed: the router has closed the connection before it was complete.
+var errNotServed = errors.New("the router has closed the connection")
+
+func connectGuest(port *scenario.Port, how misuse) (guest, error) {
+	if port.Device == scenario.Vhost {
+		return dialVhost(port.Socket, how)
+	}
+	return dialMemif(port.Socket, how)
+}
+
+// guestMemory is memory that a guest shares with the router.
+type guestMemory struct {
+	bytes []byte
+	fd    int
+}
+
+func newGuestMemory(size int) (*guestMemory, error) {
+	fd, err := unix.MemfdCreate("guest", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+	if err != nil {
+		return nil, os.NewSyscallError("memfd_create", err)
+	}
+	err = unix.Ftruncate(fd, int64(size))
+	if err == nil {
+		_, err = unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, unix.F_SEAL_SHRINK)
+	}
+	var bytes []byte
+	if err == nil {
+		bytes, err = unix.Mmap(fd, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	}
+	if err != nil {
+		return nil, errors.Join(err, unix.Close(fd))
+	}
+	return &guestMemory{bytes, fd}, nil
+}
+
+func (m *guestMemory) close() error { return errors.Join(unix.Munmap(m.bytes), unix.Close(m.fd)) }
+
+// guestSocket is a connection of a guest.
+type guestSocket int
+
+func dialGuest(path string, kind int) (guestSocket, error) {
+	fd, err := unix.Socket(unix.AF_UNIX, kind|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return -1, os.NewSyscallError("socket", err)
+	}
+	if err := unix.Connect(fd, &unix.SockaddrUnix{Name: path}); err != nil {
+		return -1, errors.Join(err, unix.Close(fd))
+	}
+	timeout := unix.NsecToTimeval(time.Second.Nanoseconds())
+	if err := unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &timeout); err != nil {
+		return -1, errors.Join(err, unix.Close(fd))
+	}
+	return guestSocket(fd), nil
+}
+
+func (s guestSocket) close() error { return unix.Close(int(s)) }
+
+// send sends a message, with a descriptor unless that is negative.
+func (s guestSocket) send(message []byte, fd int) error {
+	var rights []byte
+	if fd >= 0 {
+		rights = unix.UnixRights(fd)
+	}
+	err := unix.Sendmsg(int(s), message, rights, nil, unix.MSG_NOSIGNAL)
+	if errors.Is(err, unix.EPIPE) || errors.Is(err, unix.ECONNRESET) {
+		return errNotServed
+	}
+	return err
+}
+
+// sendEvent sends a message with a new eventfd.
+func (s guestSocket) sendEvent(message []byte) error {
+	fd, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
+	if err != nil {
+		return os.NewSyscallError("eventfd", err)
+	}
+	return errors.Join(s.send(message, fd), unix.Close(fd))
+}
+
+// receive reads a message of at most this length.
+func (s guestSocket) receive(size int) ([]byte, error) {
+	message := make([]byte, size)
+	n, err := unix.Read(int(s), message)
+	if n <= 0 { // closed, or silent for too long
+		return nil, errors.Join(errNotServed, err)
+	}
+	return message[:n], nil
+}
+
+// closed says whether the router has closed the connection.
+func (s guestSocket) closed() bool {
+	var message [256]byte
+	n, _, err := unix.Recvfrom(int(s), message[:], unix.MSG_DONTWAIT)
+	return !errors.Is(err, unix.EAGAIN) && n <= 0
+}
