@@ -10,15 +10,18 @@ import (
 // noisyRate is the number of packets per second from which a port is noisy. Ordinary guests have far fewer of these.
 const noisyRate = 10_000
 
+// limitFlows also ends the flows that the port has: its packets would keep those above the limit.
+const limitFlows = "corelane port set %[1]s --flow-limit 10000\ncorelane flow flush --port %[1]s"
+
 // noises are the drop reasons of packets that cost the router more than others, and that a guest has no need to send in
-// large numbers: what it sends, and the options of `corelane port set` that limit it.
+// large numbers: what it sends, and the commands that limit it.
 var noises = map[string]struct{ what, limit string }{
 	"bridge_flood_rate":      {"broadcasts and frames to unknown destinations", ""},
 	"buffer_share":           {"packets that wait for other workers or for neighbours", ""},
 	"flow_icmp_error_rate":   {"ICMP errors", ""},
 	"flow_no_first_fragment": {"fragments without a first one", ""},
-	"flow_quota_share":       {"packets of new flows", "--flow-rate 50000"},
-	"flow_table_full":        {"packets of new flows", "--flow-rate 50000"},
+	"flow_quota_share":       {"packets of new flows", limitFlows},
+	"flow_table_full":        {"packets of new flows", limitFlows},
 	"frame_too_long":         {"frames that are longer than its MTU", ""},
 	"ip_ttl_exceeded":        {"packets whose TTL has ended", ""},
 	"neighbor_queue_full":    {"unresolved packets", ""},
@@ -62,7 +65,7 @@ var noisyPort = row{
 				"runs the guest"
 			return
 		}
-		c.Fix, c.FixNote = fmt.Sprintf("corelane port set %s %s", c.Port, limit), "limit what the guest may send:"
+		c.Fix, c.FixNote = fmt.Sprintf(limit, c.Port), "limit what the guest may send:"
 	},
 }
 

@@ -228,7 +228,7 @@ var cases = []struct {
 	}, NoisyPort, "neighbor_rate", ""},
 	{"a guest that begins flows", 0.3, func(e *Evidence) {
 		e.Ports[1].Role, e.Ports[1].Drops["flow_quota_share"] = "tenant", 12e6
-	}, NoisyPort, "flow_quota_share", "corelane port set vm1 --flow-rate 50000"},
+	}, NoisyPort, "flow_quota_share", "corelane port set vm1 --flow-limit 10000"},
 	{"a few packets of a guest", 0.3, func(e *Evidence) {
 		e.Ports[1].Role, e.Ports[1].Drops["punt_rate"] = "tenant", 99_999
 		e.Ports[0].Role, e.Ports[0].Drops["punt_rate"] = "fabric", 12e6

@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A guest fills the flow table while another one uses it. `corelane explain` names the guest and what it sends, and the
+command that it prints gives the other guest its flows back. A guest that sends to nobody is named, too.
+
+  attacker (testpmd) -- memif tenant0 -- corelaned -- tap tenant1 -- victim
+"""
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+import pytest
+from scapy.layers.inet import IP, UDP
+from scapy.layers.l2 import Ether
+from scapy.utils import RawPcapWriter
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "packet"))
+from daemon import Daemon, PR_SET_PDEATHSIG, libc  # noqa: E402
+
+GATEWAY_MAC = "00:00:5e:00:01:01"
+ATTACKER, VICTIM, ROUTED, NOBODY = "10.0.0.2", "10.0.0.3", "10.9.0.1", "10.0.0.99"
+ATTACKER_MAC, VICTIM_MAC, SINK_MAC = "02:00:00:00:00:02", "02:00:00:00:00:03", "02:00:00:00:00:09"
+TABLE = 1 << 16  # flows
+ATTACK = 1 << 16
+NEEDED = 40000  # flows of the victim: they fit the table, but are more than the half of it that is left beside the attacker
+PACE = 20000  # packets/s of the victim
+SINK, ABSENT = 7, 8  # next hops
+
+
+def frames(mac, source, destination, flows):
+    """One frame for each flow."""
+    frame = bytearray(bytes(Ether(src=mac, dst=GATEWAY_MAC) / IP(src=source, dst=destination) / UDP(chksum=0) / bytes(18)))
+    for flow in range(flows):
+        frame[34:36] = flow.to_bytes(2, "big")
+        frame[40:42] = b"\0\0"
+        yield bytes(frame)
+
+
+@contextlib.contextmanager
+def flood(daemon, destination, flows):
+    """The attacker sends one packet of each flow after the other, without end."""
+    path = os.path.join(daemon.dir, "flood.pcap")
+    with RawPcapWriter(path, linktype=1) as pcap:
+        for frame in frames(ATTACKER_MAC, ATTACKER, destination, flows):
+            pcap.write(frame)
+    cpu = min(os.sched_getaffinity(0))
+    command = ["dpdk-testpmd", "--lcores", f"0@{cpu},1@{cpu}", "--no-huge", "-m", "512", "--no-pci", "--no-telemetry",
+               f"--file-prefix=noisy{os.getpid()}", "--vdev", f"net_pcap0,rx_pcap={path},infinite_rx=1", "--vdev",
+               f"net_memif0,role=client,id=0,socket={daemon.dir}/tenant0.sock,socket-abstract=no", "--", "--forward-mode=io",
+               "--no-lsc-interrupt", f"--total-num-mbufs={ATTACK + 16384}"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                          preexec_fn=lambda: libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)) as p:
+        try:
+            deadline = time.monotonic() + 30
+            while int(daemon.cli("port", "show", "tenant0")[0]["state"]["counters"].get("rx_packets", 0)) < ATTACK:
+                assert p.poll() is None and time.monotonic() < deadline, "the attacker does not send"
+                time.sleep(0.1)
+            yield
+            assert p.poll() is None, "the attacker has ended"
+        finally:
+            p.kill()
+
+
+def dropped(daemon, port):
+    return {d["reason"]: int(d["packets"]) for d in daemon.cli("drops", "--by-port") if d.get("port") == port}
+
+
+class Victim:
+    """A guest that sends packets of its flows in turn."""
+
+    def __init__(self, daemon):
+        self.daemon, self.frames = daemon, list(frames(VICTIM_MAC, VICTIM, ROUTED, NEEDED))
+        with daemon.namespace():
+            self.socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
+            self.socket.bind(("tenant1", 0))
+
+    def refused(self):
+        """Sends a packet of each flow. Returns how many found no room in the flow table."""
+        before = dropped(self.daemon, "tenant1")
+        began = time.monotonic()
+        for i, frame in enumerate(self.frames):
+            self.socket.send(frame)
+            if i % 200 == 0:
+                time.sleep(max(0.0, began + i / PACE - time.monotonic()))
+        time.sleep(0.1)
+        after = dropped(self.daemon, "tenant1")
+        return sum(after.get(r, 0) - before.get(r, 0) for r in ("flow_quota_share", "flow_table_full"))
+
+
+@pytest.fixture
+def daemon():
+    d = Daemon("--flows", str(TABLE))
+    for vrf in ("red", "blue"):
+        d.cli("vrf", "add", vrf)
+    d.cli("port", "add", "tenant0", "tenant", "memif", "--socket", f"{d.dir}/tenant0.sock", "--vrf", "red", "--gateway",
+          "10.0.0.1/24", "--guest-address", ATTACKER, "--guest-mac", ATTACKER_MAC, "--stateful")
+    d.cli("port", "add", "tenant1", "tenant", "tap", "--vrf", "blue", "--gateway", "10.0.0.1/24", "--guest-address", VICTIM,
+          "--guest-mac", VICTIM_MAC, "--stateful")
+    d.cli("port", "add", "sink", "tenant", "tap", "--vrf", "red")
+    d.cli("nexthop", "add", SINK, "port", "sink", "--mac", SINK_MAC)
+    for vrf in ("red", "blue"):
+        d.cli("route", "add", f"{ROUTED}/32", "--vrf", vrf, "--nexthop", SINK)
+    d.cli("nexthop", "add", ABSENT, "port", "tenant0", "--address", NOBODY)
+    d.cli("route", "add", f"{NOBODY}/32", "--vrf", "red", "--nexthop", ABSENT)
+    yield d
+    assert d.stop() == 0
+
+
+def explained(daemon, reason):
+    """The cause that concerns tenant0 and this drop reason; None if there is none."""
+    (report,) = daemon.cli("explain", "--window", "2s")
+    found = [c for c in report["causes"] if c["kind"] == "noisy-port" and c["name"] == reason]
+    assert all(c["port"] == "tenant0" for c in found), found
+    return found[0] if found else None
+
+
+def test_command_limits_the_attacker(daemon):
+    victim = Victim(daemon)
+    victim.refused()
+    assert victim.refused() == 0, "the victim's flows do not fit the table"
+    with flood(daemon, ROUTED, ATTACK):
+        lost = [victim.refused() for _ in range(3)]
+        cause = explained(daemon, "flow_quota_share")
+        assert cause, "explain does not name the attacker"
+        assert cause["title"].startswith("port tenant0 sends ") and cause["title"].endswith(" packets of new flows per second")
+        assert min(lost) > NEEDED // 20, lost
+        subprocess.run(cause["fix"], shell=True, check=True, timeout=20, env={
+            **os.environ, "CORELANE_SOCKET": daemon.socket, "PATH": f"{os.path.dirname(daemon.cli_path)}:{os.environ['PATH']}"})
+        limited = [victim.refused() for _ in range(4)]
+        print(f"of {NEEDED} flows were refused: {lost} beside the attacker, {limited} after {cause['fix']}")
+        assert limited[-1] == 0
+        assert explained(daemon, "flow_quota_share") is None
+
+
+def test_sender_to_nobody_is_named(daemon):
+    with flood(daemon, NOBODY, 32):
+        cause = explained(daemon, "neighbor_rate")
+        assert cause, "explain does not name the attacker"
+        assert cause["title"].startswith("port tenant0 sends ") and cause["title"].endswith(" unresolved packets per second")
+        assert not cause.get("fix") and "no option limits them" in cause["fix_note"]
