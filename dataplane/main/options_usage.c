@@ -54,7 +54,7 @@ void options_usage(void)
 	       "  --log-level LEVEL    emergency, alert, critical, error, warning, notice, info, debug (default info)\n"
 	       "  --user NAME          run as this user, with the few capabilities that the kinds of port need "
 	       "(default:\n"
-	       "                       the user that starts it)\n"
+	       "                       the user that starts it; corelaned.service: corelane)\n"
 	       "  --port-kinds KINDS   kinds that ports may have: dpdk, tap, memif, vhost (default: all)\n"
 	       "  --system-calls MODE  filtered: a system call that corelaned does not need ends it; logged: the "
 	       "kernel\n"
