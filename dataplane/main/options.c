@@ -77,10 +77,16 @@ static int options_row(const struct option_row *row, const char *text, struct op
 	return 0;
 }
 
+// DPDK has a directory with a socket in the run directory of a daemon that is not root's.
+#define DPDK_SOCKET "/dpdk/corelane-4194304/dpdk_telemetry.v2" // with the highest process id
+
 static int options_defaults(struct options *o, struct error *err)
 {
-	if (o->socket[0] == '\0' &&
-	    snprintf(o->socket, sizeof(o->socket), "%s/corelaned.sock", o->run_dir) >= (int)sizeof(o->socket))
+	bool own = o->socket[0] == '\0';
+
+	if ((own &&
+	     snprintf(o->socket, sizeof(o->socket), "%s/corelaned.sock", o->run_dir) >= (int)sizeof(o->socket)) ||
+	    (o->user[0] && strlen(o->run_dir) + sizeof(DPDK_SOCKET) > sizeof(o->socket)))
 		return error_set(err, EINVAL, "--run-dir", o->run_dir, "a shorter path",
 				 "is too long for a socket in it");
 	if (!o->system_calls_given)

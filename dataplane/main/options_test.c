@@ -184,6 +184,13 @@ static void long_paths(void **state)
 	path[79] = '\0';
 	snprintf(line, sizeof(line), "--run-dir %s", path);
 	assert_int_equal(parse(line), 0);
+	snprintf(line, sizeof(line), "--user nobody --run-dir %s", path); // DPDK's socket is below it
+	assert_int_equal(parse(line), -EINVAL);
+	assert_string_equal(err.field, "--run-dir");
+	path[67] = '\0';
+	snprintf(line, sizeof(line), "--user nobody --run-dir %s", path);
+	assert_int_equal(parse(line), 0);
+	path[67] = 'x';
 	path[79] = 'x';
 	path[80] = '\0';
 	snprintf(line, sizeof(line), "--run-dir %s", path);

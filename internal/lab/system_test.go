@@ -174,7 +174,7 @@ func TestNothingIsLeftAfterKill(t *testing.T) {
 }
 
 // A lab can be removed after its corelaned was killed.
-func TestDownAfterTheDaemonWasKilled(t *testing.T) {
+func TestDownAfterKill(t *testing.T) {
 	o := needSystem(t)
 	l, err := BringUp(t.Context(), testTopology(), o)
 	if err != nil {
