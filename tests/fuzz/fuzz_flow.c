@@ -97,8 +97,8 @@ static void add_policy(void)
 	rules_config_edit(&cfg)->lists[RULES_EGRESS] = rule_list_id(add_rules("egress", true, telnet));
 	mirroring_config_edit(&cfg)->mirror = m->id;
 	router_set(RED0, &cfg);
-	all.meter = slow->id;
-	all.mirror = m->id;
+	all.extras.meter = slow->id;
+	all.extras.mirror = m->id;
 	cfg = router_config(BLUE0);
 	rules_config_edit(&cfg)->lists[RULES_INGRESS] = rule_list_id(add_rules("ingress", false, all));
 	meters_config_edit(&cfg)->egress = slow->id;

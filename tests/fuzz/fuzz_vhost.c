@@ -43,6 +43,7 @@ static void set_up(void)
 
 	if (rte_eal_init(RTE_DIM(argv), argv) < 0 || rcu_init() < 0)
 		abort();
+	port_pool_init(4096, 0);
 	loop_set_base(event_base_new());
 	snprintf(path, sizeof(path), "/tmp/fuzz_vhost.%d", getpid());
 	strcpy(cfg.socket, path);
