@@ -236,14 +236,40 @@ func (silent) Begin(time.Duration)        {}
 func (silent) Step(string, time.Duration) {}
 func (silent) Note(string)                {}
 
-func TestRun(t *testing.T) {
+// options of a short run; skips where there can be none.
+func options(t *testing.T) Options {
+	t.Helper()
 	bin := filepath.Dir(os.Getenv("CORELANED"))
 	if os.Geteuid() != 0 || bin == "." || runtime.NumCPU() < 2 {
 		t.Skip("needs root, two CPUs and CORELANED, with corelane-gen beside it")
 	}
 	o := Default()
 	o.Quick()
-	o.Bin, o.Attacks, o.Ports = bin, []string{"gratuitous-arp"}, []string{scenario.Memif}
+	o.Bin = bin
+	return o
+}
+
+// Hostile guests connect, and the router takes their frames or disconnects them.
+func TestGuests(t *testing.T) {
+	o := options(t)
+	o.Repetitions, o.Trial, o.Attacks = 1, 500*time.Millisecond, []string{"reconnect", "chains"}
+	r, err := Run(t.Context(), o, silent{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range r.Rows {
+		if p := row.Pairs[0]; p.Without.Attack != 0 || p.Again.Attack != 0 || p.With.Attack == 0 {
+			t.Errorf("%s, %s: %g times per second", row.Name, row.Port, p.With.Attack)
+		}
+	}
+	if len(r.Rows) != 4 {
+		t.Errorf("%d rows", len(r.Rows))
+	}
+}
+
+func TestRun(t *testing.T) {
+	o := options(t)
+	o.Attacks, o.Ports = []string{"gratuitous-arp"}, []string{scenario.Memif}
 	r, err := Run(t.Context(), o, silent{})
 	if err != nil {
 		t.Fatal(err)
