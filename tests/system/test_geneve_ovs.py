@@ -5,18 +5,17 @@ and routed, over an IPv4 and an IPv6 underlay. Open vSwitch sends options with e
   tenants' namespace -- corelaned -- fab0 -- Open vSwitch -- veth -- host's namespace
 """
 import contextlib
-import ctypes
 import os
-import signal
 import subprocess
 import sys
 import tempfile
-import time
 
 import pytest
 
+from namespaces import Namespace, answers, run, wait
+
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "packet"))
-from daemon import Daemon, PR_SET_PDEATHSIG  # noqa: E402
+from daemon import Daemon  # noqa: E402
 
 DAEMON, SCHEMA = "/usr/lib/openvswitch-switch/ovs-vswitchd", "/usr/share/openvswitch/vswitch.ovsschema"
 FAB0 = {4: "192.0.2.1", 6: "2001:db8::1"}
@@ -30,51 +29,7 @@ CRITICAL_PORT = 7777  # packets to this port get a critical option
 MTU = 1400
 SENT = 1 << 20
 
-libc = ctypes.CDLL(None, use_errno=True)
 pytestmark = pytest.mark.skipif(not os.path.exists(DAEMON), reason="openvswitch-switch is not installed")
-
-
-def run(*command, **options):
-    done = subprocess.run([str(c) for c in command], capture_output=True, text=True, check=False, timeout=60, **options)
-    assert done.returncode == 0, f"{' '.join(str(c) for c in command)}: {done.stderr.strip()}"
-    return done.stdout
-
-
-def wait(condition, what, seconds=20.0):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, f"no {what} within {seconds} s"
-        time.sleep(0.1)
-
-
-def dies_with_us():
-    libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-
-
-class Namespace:
-    def __init__(self, name):
-        self.name = f"corelane-geneve-{os.getpid()}-{name}"
-        run("ip", "netns", "add", self.name)
-
-    def close(self):
-        run("ip", "netns", "del", self.name)
-
-    def run(self, *command):
-        return run("ip", "netns", "exec", self.name, *command)
-
-    def start(self, *command, **options):
-        return subprocess.Popen(["ip", "netns", "exec", self.name, *(str(c) for c in command)], stdin=subprocess.DEVNULL,
-                                preexec_fn=dies_with_us, **options)
-
-    def ip(self, *args):
-        return self.run("ip", *args)
-
-    def device(self, name, *addresses, mac=None):
-        if mac:
-            self.ip("link", "set", name, "address", mac)
-        self.ip("link", "set", name, "mtu", MTU, "up")
-        for address in addresses:
-            self.ip("address", "add", address, "dev", name)
 
 
 class OpenVSwitch:
@@ -116,7 +71,7 @@ class OpenVSwitch:
 class Lab:
     def __init__(self, stack, under):
         self.under = under
-        self.tenant, self.host, self.middle = (stack.enter_context(contextlib.closing(Namespace(n))) for n in ("t", "h", "ovs"))
+        self.tenant, self.host, self.middle = (stack.enter_context(contextlib.closing(Namespace(n, MTU))) for n in ("t", "h", "ovs"))
         self.router = Daemon()
         stack.callback(self.router.stop)
         self.start_corelane()
@@ -183,11 +138,6 @@ def lab(request):
 
 
 ways = pytest.mark.parametrize("near,far", [(LAN, FAR_LAN), (RED, FAR_RED)], ids=["bridged", "routed"])
-
-
-def answers(namespace, address):
-    done = subprocess.run(["ip", "netns", "exec", namespace.name, "ping", "-c", "1", "-W", "1", address], capture_output=True, check=False)
-    return done.returncode == 0
 
 
 @ways

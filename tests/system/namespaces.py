@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Network namespaces with other implementations, for tests against a running corelaned."""
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "packet"))
+from daemon import PR_SET_PDEATHSIG  # noqa: E402
+
+libc = ctypes.CDLL(None, use_errno=True)
+
+
+def run(*command, **options):
+    done = subprocess.run([str(c) for c in command], capture_output=True, text=True, check=False, timeout=60, **options)
+    assert done.returncode == 0, f"{' '.join(str(c) for c in command)}: {done.stderr.strip()}"
+    return done.stdout
+
+
+def wait(condition, what, seconds=20.0):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, f"no {what} within {seconds} s"
+        time.sleep(0.1)
+
+
+def dies_with_us():
+    libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+class Namespace:
+    def __init__(self, name, mtu):
+        self.name = f"corelane-test-{os.getpid()}-{name}"
+        self.mtu = mtu
+        run("ip", "netns", "add", self.name)
+
+    def close(self):
+        run("ip", "netns", "del", self.name)
+
+    def run(self, *command):
+        return run("ip", "netns", "exec", self.name, *command)
+
+    def start(self, *command, **options):
+        return subprocess.Popen(["ip", "netns", "exec", self.name, *(str(c) for c in command)], stdin=subprocess.DEVNULL,
+                                preexec_fn=dies_with_us, **options)
+
+    def ip(self, *args):
+        return self.run("ip", *args)
+
+    def device(self, name, *addresses, mac=None):
+        if mac:
+            self.ip("link", "set", name, "address", mac)
+        self.ip("link", "set", name, "mtu", self.mtu, "up")
+        for address in addresses:
+            self.ip("address", "add", address, "dev", name)
+
+
+def answers(namespace, address):
+    done = subprocess.run(["ip", "netns", "exec", namespace.name, "ping", "-c", "1", "-W", "1", address], capture_output=True, check=False)
+    return done.returncode == 0
