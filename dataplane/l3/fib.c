@@ -408,6 +408,13 @@ static void fib_free(void *arg)
 	fibs--;
 }
 
+static void fib_retire_root(struct fib *fib)
+{
+	fib_table_retire(fib);
+	fib_arena_flush();
+	rcu_defer(fib_free, fib);
+}
+
 void fib_destroy(struct fib *fib)
 {
 	const uint32_t *table;
@@ -419,9 +426,19 @@ void fib_destroy(struct fib *fib)
 	for (i = 0; i < 1u << fib_root_bits(fib->root); i++)
 		if (!fib_is_leaf(table[i]))
 			fib_node_retire_all(table[i]);
-	fib_table_retire(fib);
-	fib_arena_flush();
-	rcu_defer(fib_free, fib);
+	fib_retire_root(fib);
+}
+
+bool fib_destroy_share(struct fib *fib, unsigned *left)
+{
+	uint32_t *table = fib_root_table(fib->root);
+	unsigned i;
+
+	for (i = 0; i < 1u << fib_root_bits(fib->root); i++)
+		if (!fib_node_retire_share(&table[i], left))
+			return false;
+	fib_retire_root(fib);
+	return true;
 }
 
 uint32_t fib_routes(const struct fib *fib)

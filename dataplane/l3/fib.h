@@ -29,6 +29,9 @@ uint64_t fib_memory(void); // bytes in use by nodes and roots of all FIBs, freed
 struct fib *fib_create(enum family family);
 void fib_destroy(struct fib *fib);                                              // after a grace period
 int fib_set(struct fib *fib, const struct ip_prefix *prefix, uint32_t nexthop); // adds or replaces, nexthop != FIB_NONE
+// Destroys a FIB that no reader can see any more, at most *left nodes at a time, and subtracts them. Returns true once
+// it is gone.
+bool fib_destroy_share(struct fib *fib, unsigned *left);
 // cover: the next shorter route that contains the prefix (NULL = none) and its next hop.
 int fib_unset(struct fib *fib, const struct ip_prefix *prefix, const struct ip_prefix *cover, uint32_t cover_nexthop);
 uint32_t fib_routes(const struct fib *fib);

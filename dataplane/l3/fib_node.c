@@ -226,3 +226,19 @@ void fib_node_retire_all(uint32_t word)
 			fib_node_retire_all(node->words[i]);
 	fib_arena_retire(word);
 }
+
+bool fib_node_retire_share(uint32_t *word, unsigned *left)
+{
+	struct fib_node *node = fib_is_leaf(*word) ? NULL : fib_child(*word);
+	unsigned i, n = node ? node_runs(node) : 0;
+
+	for (i = 0; i < n; i++)
+		if (!fib_node_retire_share(&node->words[i], left))
+			return false;
+	if (node == NULL || *left == 0)
+		return node == NULL;
+	--*left;
+	fib_arena_retire(*word);
+	*word = FIB_INHERIT;
+	return true;
+}

@@ -139,3 +139,6 @@ uint32_t fib_build_node(const struct fib_build *b, bool removal);
 
 bool fib_node_has_shorter(const struct fib_node *node, unsigned number);
 void fib_node_retire_all(uint32_t word); // with all its children
+// The same in shares, for a FIB without readers: retires at most *left nodes, subtracts them, and returns false if some
+// are left.
+bool fib_node_retire_share(uint32_t *word, unsigned *left);

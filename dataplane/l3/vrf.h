@@ -25,13 +25,19 @@ struct vrf {
 	struct fib *fib[2]; // IPv4, IPv6
 	struct rib *rib[2];
 	uint32_t refs; // ports, labels, VNIs, bridges
+	// Deleted, and being taken apart:
+	struct vrf *next;
+	uint64_t token; // its readers have gone when this has passed (rcu_passed())
 };
 
 int vrf_init(struct error *err);
 struct vrf *vrf_add(const char *name, uint32_t id, struct error *err); // id 0: the next free one
+// Nobody finds the VRF any more. Its routes and their references to next hops go in shares of a few milliseconds.
 int vrf_del(const char *name, struct error *err);
-struct vrf *vrf_get(uint16_t id);                                                 // NULL if there is none
-struct vrf *vrf_find(const char *name);                                           // NULL if there is none
+bool vrf_del_share(void);               // true: something is left of the VRFs that were deleted
+void vrf_poll(void);                    // from the master's loop
+struct vrf *vrf_get(uint16_t id);       // NULL if there is none
+struct vrf *vrf_find(const char *name); // NULL if there is none
 struct vrf *vrf_find_err(const char *name, const char *field, struct error *err); // NULL with err
 struct vrf *vrf_next(const struct vrf *v);
 unsigned vrf_count(void);

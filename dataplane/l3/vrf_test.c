@@ -111,7 +111,7 @@ static void origins(void **state)
 	assert_string_equal(route_origin_name(ROUTE_GUEST), "guest");
 }
 
-// A VRF's routes are deleted with it and release their next hops.
+// A VRF's routes are deleted after it, in shares, and release their next hops.
 static void deleted_with_routes(void **state)
 {
 	uint32_t refs = nexthop_get(VIA0)->refs;
@@ -119,21 +119,30 @@ static void deleted_with_routes(void **state)
 	struct vrf *v = vrf_add("green", 9, &err);
 	struct ip_prefix p;
 	char text[64];
-	unsigned i;
+	unsigned i, shares = 0;
+	uint64_t memory;
 
-	for (i = 0; i < 2000; i++) {
+	for (i = 0; i < 20000; i++) {
 		snprintf(text, sizeof(text), i & 1 ? "fd00:%x::/32" : "10.%u.0.0/16", i & 1 ? i : i / 2 % 256);
 		p = prefix(text);
 		assert_int_equal(route_set(v, &p, &(struct rib_route){VIA0, ROUTE_API}, &err), 0);
 	}
 	assert_int_equal(lookup(9, "10.7.0.1"), VIA0);
+	memory = rib_memory();
 	assert_int_equal(vrf_del("green", &err), 0);
-	router_poll();
+	assert_int_equal(nexthop_get(VIA0)->refs, refs + 256 + 10000);
+	assert_non_null(vrf_add("green", 9, &err)); // name and id are free
+	while (vrf_del_share())
+		shares++;
+	assert_in_range(shares, 3, 100);
+	assert_in_range(rib_memory(), 0, memory - 10000 * 48);
 	assert_int_equal(lookup(9, "10.7.0.1"), FIB_NONE);
 	assert_int_equal(lookup(9, "fd00:1::1"), FIB_NONE);
 	assert_int_equal(nexthop_get(VIA0)->refs, refs);
 	assert_int_equal(route_count(IPV4), n4);
 	assert_int_equal(route_count(IPV6), n6);
+	assert_int_equal(vrf_del("green", &err), 0);
+	router_poll();
 }
 
 static void many(void **state)

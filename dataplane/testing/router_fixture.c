@@ -159,6 +159,7 @@ static struct ip_prefix ifaddr(const char *text)
 void router_poll(void)
 {
 	nexthop_poll();
+	vrf_poll();
 	bridge_tick();
 	rcu_poll();
 }
