@@ -49,8 +49,12 @@ func needSystem(t *testing.T) Options {
 	if os.Geteuid() != 0 || os.Getenv(envDaemon) == "" {
 		t.Skip("needs root and " + envDaemon)
 	}
-	dir := t.TempDir()
-	if err := os.Chmod(filepath.Dir(dir), 0o755); err != nil { // for the daemons' user
+	dir, err := os.MkdirTemp("", "lab") // short, for the paths of sockets
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	if err := os.Chmod(dir, 0o755); err != nil { // for the daemons' user
 		t.Fatal(err)
 	}
 	return Options{Root: filepath.Join(dir, "run", "lab"), Daemon: os.Getenv(envDaemon), MemoryMB: 128,
