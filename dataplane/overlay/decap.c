@@ -80,6 +80,14 @@ bool decap_mark_frame(struct rte_mbuf *m)
 	return at == 0 || decap_mark(m, at);
 }
 
+// If a NIC recognizes a tunnel, what it says about layer 4 is about the inner packet.
+static bool decap_nic_verified(const struct rte_mbuf *m)
+{
+	if (m->packet_type & RTE_PTYPE_TUNNEL_MASK)
+		return (m->ol_flags & RTE_MBUF_F_RX_OUTER_L4_CKSUM_MASK) == RTE_MBUF_F_RX_OUTER_L4_CKSUM_GOOD;
+	return (m->ol_flags & RTE_MBUF_F_RX_L4_CKSUM_MASK) == RTE_MBUF_F_RX_L4_CKSUM_GOOD;
+}
+
 bool decap_udp_ok(const struct rte_mbuf *m, const struct rte_udp_hdr *udp)
 {
 	const uint8_t *outer = RTE_PTR_ADD(m->buf_addr, meta((struct rte_mbuf *)(uintptr_t)m)->outer);
@@ -90,7 +98,7 @@ bool decap_udp_ok(const struct rte_mbuf *m, const struct rte_udp_hdr *udp)
 	uint64_t sum = RTE_BE16(IPPROTO_UDP) + udp->dgram_len;
 	uint16_t raw;
 
-	if ((m->ol_flags & RTE_MBUF_F_RX_L4_CKSUM_MASK) == RTE_MBUF_F_RX_L4_CKSUM_GOOD)
+	if (decap_nic_verified(m))
 		return true;
 	if (rte_raw_cksum_mbuf(m, l4, len, &raw) < 0)
 		return false;

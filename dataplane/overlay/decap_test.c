@@ -378,6 +378,30 @@ static void udp_checksums(void **state)
 	}
 }
 
+// What a NIC has verified is not verified again, unless that was the inner packet.
+static void udp_checksums_by_nic(void **state)
+{
+	static const struct {
+		uint64_t flags;
+		uint32_t type;
+		bool accepted;
+	} cases[] = {{0, 0, false},
+		     {RTE_MBUF_F_RX_L4_CKSUM_GOOD, 0, true},
+		     {RTE_MBUF_F_RX_L4_CKSUM_GOOD, RTE_PTYPE_L4_UDP, true},
+		     {RTE_MBUF_F_RX_L4_CKSUM_GOOD, RTE_PTYPE_TUNNEL_VXLAN, false},
+		     {RTE_MBUF_F_RX_OUTER_L4_CKSUM_GOOD, RTE_PTYPE_TUNNEL_VXLAN, true}};
+	struct rte_mbuf *m;
+	unsigned i;
+
+	for (i = 0; i < RTE_DIM(cases); i++) {
+		m = frame(MPLSOUDP, &(struct outer){.udp_checksum = true, .checksum_error = 1}, "00064140", IP4_INNER);
+		m->ol_flags = cases[i].flags;
+		m->packet_type = cases[i].type;
+		assert_string_equal(decap(MPLSOUDP, m), cases[i].accepted ? "ip4_forward" : "drop");
+		rte_pktmbuf_free(m);
+	}
+}
+
 // RFC 6040, figure 4: rows are the inner ECN field, columns the outer one; 9 = drop.
 // 0 Not-ECT, 1 ECT(1), 2 ECT(0), 3 CE.
 static const uint8_t ecn_table[4][4] = {{0, 0, 0, 9}, {1, 1, 1, 3}, {2, 1, 2, 3}, {3, 3, 3, 3}};
@@ -534,21 +558,14 @@ static void nexthop_goes(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(to_vrf),
-		cmocka_unit_test(to_bridge),
-		cmocka_unit_test(to_nexthop),
-		cmocka_unit_test(sources),
-		cmocka_unit_test(label_stacks),
-		cmocka_unit_test(truncated),
-		cmocka_unit_test(gre_header),
-		cmocka_unit_test(vxlan_header),
-		cmocka_unit_test(udp_checksums),
-		cmocka_unit_test(ecn),
-		cmocka_unit_test(ecn_keeps_damage),
-		cmocka_unit_test(ecn_of_frames),
-		cmocka_unit_test(ecn_of_tagged_frames),
-		cmocka_unit_test(uniform),
-		cmocka_unit_test(nexthop_goes),
+		cmocka_unit_test(to_vrf),        cmocka_unit_test(to_bridge),
+		cmocka_unit_test(to_nexthop),    cmocka_unit_test(sources),
+		cmocka_unit_test(label_stacks),  cmocka_unit_test(truncated),
+		cmocka_unit_test(gre_header),    cmocka_unit_test(vxlan_header),
+		cmocka_unit_test(udp_checksums), cmocka_unit_test(udp_checksums_by_nic),
+		cmocka_unit_test(ecn),           cmocka_unit_test(ecn_keeps_damage),
+		cmocka_unit_test(ecn_of_frames), cmocka_unit_test(ecn_of_tagged_frames),
+		cmocka_unit_test(uniform),       cmocka_unit_test(nexthop_goes),
 	};
 
 	return cmocka_run_group_tests(tests, setup, router_teardown);
