@@ -16,6 +16,7 @@
 #define OWNERS_BYTES (CHUNKS_MAX + 1ull)
 #define FILL_FIRST 256 // chunks that get memory in the request that needs them, 3 MB: the others in shares
 #define FILL_SHARE 128 // chunks in one turn of the master
+#define START_FLOWS FLOW_CAPACITY_DEFAULT // that the table has room for at first: for more it grows, in shares
 
 EVENT_KIND(flow_memory, ERROR,
 	   "There was no memory for all flows any more while the table got it. It keeps the flows that have memory: "
@@ -113,11 +114,17 @@ int flow_init(uint32_t capacity)
 
 int flow_start(struct error *err)
 {
+	uint32_t first = RTE_MIN(pool.capacity, (uint32_t)START_FLOWS);
+
 	if (flow_table)
 		return 0;
 	errno = ENOMEM;
 	if (flow_pool_has_room(pool.capacity) && flow_pool_fill(pool.capacity, FILL_FIRST) == 0)
-		flow_table = flow_table_create(pool.capacity * 2ull);
+		flow_table = flow_table_create(first * 2ull);
+	if (flow_table && first < pool.capacity && flow_table_grow_begin(flow_table, pool.capacity * 2ull) < 0) {
+		flow_table_destroy(flow_table);
+		flow_table = NULL;
+	}
 	return flow_table ? 0 : capacity_error(pool.capacity, errno, err);
 }
 

@@ -27,7 +27,7 @@ void flow_secret_init(const struct flow_secret *fixed)
 		flow_secret.mul[i] |= 1;
 }
 
-struct flow_array *flow_array_create(uint64_t entries)
+struct flow_array *flow_array_reserve(uint64_t entries)
 {
 	uint64_t n = entries * 100 / LOAD_PERCENT / FLOW_SLOTS + 2;
 	uint64_t bytes = sizeof(struct flow_array) + n * sizeof(struct flow_bucket);
@@ -40,12 +40,41 @@ struct flow_array *flow_array_create(uint64_t entries)
 	a = reserve_range(bytes);
 	if (a == NULL)
 		return NULL;
-	if (reserve_fill(a, 0, bytes) < 0) {
+	if (!reserve_available(bytes) || reserve_fill(a, 0, sizeof(*a)) < 0) {
 		reserve_release(a, bytes);
+		errno = ENOMEM;
 		return NULL;
 	}
 	a->bytes = bytes;
+	a->filled = sizeof(*a);
 	a->n = (uint32_t)n;
+	return a;
+}
+
+int flow_array_fill(struct flow_array *a, uint64_t bytes)
+{
+	uint64_t to = RTE_MIN(a->bytes, a->filled + bytes);
+	int ret = reserve_fill(a, a->filled, to);
+
+	if (ret == 0)
+		a->filled = to;
+	return ret;
+}
+
+bool flow_array_full(const struct flow_array *a)
+{
+	return a->filled == a->bytes;
+}
+
+struct flow_array *flow_array_create(uint64_t entries)
+{
+	struct flow_array *a = flow_array_reserve(entries);
+
+	if (a && flow_array_fill(a, a->bytes) < 0) {
+		flow_array_free(a);
+		errno = ENOMEM;
+		return NULL;
+	}
 	return a;
 }
 
@@ -94,6 +123,7 @@ void flow_table_destroy(struct flow_table *t)
 	}
 	flow_array_free(t->view->now);
 	flow_array_free(t->view->next);
+	flow_array_free(t->filling);
 	free(t->view);
 	free(t);
 }
@@ -120,10 +150,10 @@ uint64_t flow_table_memory(const struct flow_table *t)
 {
 	const struct flow_view *v = t->view;
 
-	return v->now->bytes + (v->next ? v->next->bytes : 0);
+	return v->now->bytes + (v->next ? v->next->bytes : 0) + (t->filling ? t->filling->bytes : 0);
 }
 
 bool flow_table_growing(const struct flow_table *t)
 {
-	return t->view->next != NULL;
+	return t->view->next != NULL || t->filling != NULL;
 }

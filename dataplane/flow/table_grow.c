@@ -7,6 +7,8 @@
 #include "base/rcu.h"
 #include "flow/table_place.h"
 
+#define FILL_SHARE (4u << 20) // bytes that the kernel zeroes in one turn of the master
+
 static void table_grow_publish(struct flow_table *t, struct flow_view *v)
 {
 	struct flow_view *old = t->view;
@@ -22,24 +24,41 @@ static void table_grow_seen_by_all(void *arg)
 	t->ready = true;
 }
 
-int flow_table_grow_begin(struct flow_table *t, uint64_t entries)
+// Gives the new array more of its memory, and publishes it once it has all. -ENOMEM: the next step tries again.
+static int table_grow_fill(struct flow_table *t)
 {
-	struct flow_array *a;
 	struct flow_view *v;
 
-	if (t->view->next)
-		return -EBUSY;
-	a = flow_array_create(entries);
-	v = a ? flow_view_create(t->view->now, a) : NULL;
-	if (v == NULL) {
-		flow_array_free(a);
+	if (flow_array_fill(t->filling, FILL_SHARE) < 0)
 		return -ENOMEM;
-	}
+	if (!flow_array_full(t->filling))
+		return 0;
+	v = flow_view_create(t->view->now, t->filling);
+	if (v == NULL)
+		return -ENOMEM;
+	t->filling = NULL;
 	t->grown = 0;
 	t->ready = false;
 	table_grow_publish(t, v);
 	rcu_defer(table_grow_seen_by_all, t);
 	return 0;
+}
+
+int flow_table_grow_begin(struct flow_table *t, uint64_t entries)
+{
+	int ret;
+
+	if (flow_table_growing(t))
+		return -EBUSY;
+	t->filling = flow_array_reserve(entries);
+	if (t->filling == NULL)
+		return -ENOMEM;
+	ret = table_grow_fill(t);
+	if (ret < 0) {
+		flow_array_free(t->filling);
+		t->filling = NULL;
+	}
+	return ret;
 }
 
 // Moves an entry to the new array. Returns false if that has no room.
@@ -80,6 +99,10 @@ bool flow_table_grow_step(struct flow_table *t, unsigned n)
 	struct flow_view *done;
 	unsigned i;
 
+	if (t->filling) {
+		table_grow_fill(t);
+		return false;
+	}
 	if (view->next == NULL)
 		return true;
 	for (; t->ready && n > 0 && t->grown < view->now->n; n--) {

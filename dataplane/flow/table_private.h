@@ -26,7 +26,7 @@ static_assert(sizeof(struct flow_bucket) == 64, "one cache line");
 #define FLOW_SECOND (1u << 31)
 
 struct flow_array {
-	uint64_t bytes;
+	uint64_t bytes, filled; // filled: that have memory. Master only
 	uint32_t n;
 	alignas(64) struct flow_bucket b[];
 };
@@ -37,9 +37,10 @@ struct flow_view { // immutable, replaced as a whole
 };
 
 struct flow_table {
-	struct flow_view *view; // master: wo (RCU)
-	uint32_t grown;         // buckets at the start of `now` that stay empty from now on
-	bool ready;             // a grace period after `next` was published: no writer inserts into `now` any more
+	struct flow_view *view;     // master: wo (RCU)
+	struct flow_array *filling; // will be `next` once it has its memory. Master only, as the next two
+	uint32_t grown;             // buckets at the start of `now` that stay empty from now on
+	bool ready;                 // a grace period after `next` was published: no writer inserts into `now` any more
 	struct flow_table_count {
 		alignas(RTE_CACHE_LINE_SIZE) uint64_t taken; // slots, ever
 		uint64_t freed;
@@ -116,6 +117,9 @@ static inline void flow_bucket_unlock(struct flow_bucket *b)
 	__atomic_store_n(&b->lock.locked, 0, __ATOMIC_RELEASE);
 }
 
-struct flow_array *flow_array_create(uint64_t entries);
+struct flow_array *flow_array_reserve(uint64_t entries);   // without memory for its buckets. NULL with errno
+int flow_array_fill(struct flow_array *a, uint64_t bytes); // with memory for so much more. -ENOMEM
+bool flow_array_full(const struct flow_array *a);          // it may be used
+struct flow_array *flow_array_create(uint64_t entries);    // all at once
 void flow_array_free(void *array);
 struct flow_view *flow_view_create(struct flow_array *now, struct flow_array *next);

@@ -269,6 +269,29 @@ static void growth_when_full(void **state)
 	assert_int_equal(rcu_pending(), 0);
 }
 
+// The memory of a large array is taken in shares; until then the old array is the only one.
+static void growth_takes_memory_in_shares(void **state)
+{
+	struct flow_table *t = flow_table_create(100);
+	uint64_t before = flow_table_slots(t);
+	unsigned shares = 0;
+
+	assert_int_equal(flow_table_grow_begin(t, 2u << 20), 0);
+	assert_true(flow_table_growing(t));
+	assert_int_equal(flow_table_grow_begin(t, 1000), -EBUSY);
+	for (; flow_table_slots(t) == before; shares++)
+		assert_false(flow_table_grow_step(t, 1000));
+	assert_in_range(shares, 2, 100);
+	while (!flow_table_grow_step(t, 1000))
+		rcu_poll();
+	assert_false(flow_table_growing(t));
+	assert_in_range(flow_table_slots(t), 2u << 20, 4u << 20);
+	assert_int_equal(flow_table_grow_begin(t, 4u << 20), 0); // destroyed while it takes its memory
+	flow_table_destroy(t);
+	rcu_poll();
+	assert_int_equal(rcu_pending(), 0);
+}
+
 static void one_direction_and_equal_keys(void **state)
 {
 	struct flow_table *t = flow_table_create(100);
@@ -329,6 +352,7 @@ int main(void)
 		cmocka_unit_test(growth),
 		cmocka_unit_test(load),
 		cmocka_unit_test(growth_when_full),
+		cmocka_unit_test(growth_takes_memory_in_shares),
 		cmocka_unit_test(memory),
 	};
 
