@@ -244,7 +244,7 @@ static int nexthop_hold(struct nexthop_entry *e, struct error *err)
 	if (c->kind == NH_PORT)
 		return adjacency_hold(c->port.id, &c->port.addr, &c->port.mac, &e->adj, err);
 	if (c->kind == NH_TUNNEL)
-		e->way = tunnel_way_hold(&c->tunnel);
+		e->way = tunnel_way_hold(c->id, &c->tunnel);
 	return c->kind == NH_TUNNEL && e->way == NULL ? nexthop_no_memory(err) : 0;
 }
 
@@ -254,7 +254,7 @@ static void nexthop_put(struct nexthop_entry *e)
 		adjacency_put(e->adj);
 	e->adj = UINT32_MAX;
 	if (e->way)
-		tunnel_way_put(e->way, &e->cfg.tunnel);
+		tunnel_way_put(e->way, e->cfg.id, &e->cfg.tunnel);
 	e->way = NULL;
 }
 

@@ -98,18 +98,18 @@ static struct tunnel_way *tunnel_way_get(struct tunnel_end *end, const struct tu
 	return w;
 }
 
-static void tunnel_end_count(struct tunnel_end *end, const struct tunnel_config *t, uint32_t step)
+static void tunnel_end_count(struct tunnel_end *end, uint32_t nexthop, const struct tunnel_config *t, uint32_t step)
 {
 	unsigned place = encap_receive_place(t->encap);
 
-	if (place == 0)
+	if (nexthop >= NEXTHOP_API_MAX || place == 0)
 		return;
 	__atomic_store_n(&end->nexthops, end->nexthops + step, __ATOMIC_RELAXED);
 	if (t->encap->proto == IPPROTO_UDP && !tunnel_udp6_checksum(t))
 		__atomic_store_n(&end->zero[place], end->zero[place] + step, __ATOMIC_RELAXED);
 }
 
-struct tunnel_way *tunnel_way_hold(const struct tunnel_config *t)
+struct tunnel_way *tunnel_way_hold(uint32_t nexthop, const struct tunnel_config *t)
 {
 	struct tunnel_end *end = tunnel_end_get(&t->remote);
 	struct tunnel_way *w = end ? tunnel_way_get(end, t) : NULL;
@@ -120,16 +120,16 @@ struct tunnel_way *tunnel_way_hold(const struct tunnel_config *t)
 		return NULL;
 	}
 	w->refs++;
-	tunnel_end_count(end, t, 1);
+	tunnel_end_count(end, nexthop, t, 1);
 	return w;
 }
 
-void tunnel_way_put(struct tunnel_way *w, const struct tunnel_config *t)
+void tunnel_way_put(struct tunnel_way *w, uint32_t nexthop, const struct tunnel_config *t)
 {
 	struct tunnel_end *end = w->end;
 	struct tunnel_way **at = &end->ways;
 
-	tunnel_end_count(end, t, UINT32_MAX);
+	tunnel_end_count(end, nexthop, t, UINT32_MAX);
 	if (--w->refs > 0)
 		return;
 	while (*at != w)

@@ -2,8 +2,8 @@
 // The remote ends of tunnels by address. Workers ask whether the source of a packet is one, the master which tunnels
 // may have sent a packet to one.
 //
-// RFC 6935 and RFC 6936: a UDP checksum of zero over IPv6 is accepted only from ends that are configured for it. An end
-// is if some next hop of the same encapsulation sends zero to it.
+// RFC 6935 and RFC 6936: a UDP checksum of zero over IPv6 is accepted only from ends that are configured for it: those
+// to which some next hop of the same encapsulation sends zero.
 #pragma once
 
 #include <stdbool.h>
@@ -19,7 +19,7 @@ struct tunnel_config;
 struct tunnel_end {
 	struct tunnel_end *next; // in its bucket. Master: rw, workers: ro (RCU), as the members below
 	struct ip_addr addr;
-	uint32_t nexthops;                   // that lead here; those of mirrors do not count
+	uint32_t nexthops;                   // of the operator that lead here; those of mirrors do not count
 	uint32_t zero[ENCAP_RECEIVE_PLACES]; // of these: without a UDP checksum over IPv6, by encap_receive_place()
 	struct tunnel_way *ways;             // master only
 };
@@ -43,6 +43,7 @@ struct tunnel_end *tunnel_end_find(const struct ip_addr *addr); // any thread; N
 // Workers: whether a packet of the encapsulation with this place may have no UDP checksum. ip: its outer header.
 bool tunnel_end_may_send_zero(const struct rte_ipv6_hdr *ip, unsigned place);
 
-// Master thread: each next hop holds the way that it takes. NULL: no memory.
-struct tunnel_way *tunnel_way_hold(const struct tunnel_config *t);
-void tunnel_way_put(struct tunnel_way *w, const struct tunnel_config *t);
+// Master thread: each next hop holds the way that it takes. NULL: no memory. nexthop: its id, by which next hops of
+// mirrors are known: nothing comes back from a collector.
+struct tunnel_way *tunnel_way_hold(uint32_t nexthop, const struct tunnel_config *t);
+void tunnel_way_put(struct tunnel_way *w, uint32_t nexthop, const struct tunnel_config *t);

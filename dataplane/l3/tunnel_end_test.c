@@ -52,35 +52,41 @@ static void counted(void **state)
 	struct tunnel_way *way[4];
 
 	assert_int_equal(ways(end), 0);
-	way[0] = tunnel_way_hold(&a);
-	way[1] = tunnel_way_hold(&a);
+	way[0] = tunnel_way_hold(1, &a);
+	way[1] = tunnel_way_hold(1, &a);
 	assert_ptr_equal(way[0], way[1]);
 	assert_int_equal(ways(end), 1);
-	way[2] = tunnel_way_hold(&b);
-	way[3] = tunnel_way_hold(&c);
+	way[2] = tunnel_way_hold(1, &b);
+	way[3] = tunnel_way_hold(1, &c);
 	assert_int_equal(ways(end), 3);
 	assert_int_equal(way[0]->end->nexthops, 4);
 	assert_true(may_send_zero(end, "vxlan"));
 	assert_false(may_send_zero(end, "mplsoudp"));
 	assert_false(may_send_zero(end, "geneve"));
-	tunnel_way_put(way[0], &a);
-	tunnel_way_put(way[2], &b);
+	tunnel_way_put(way[0], 1, &a);
+	tunnel_way_put(way[2], 1, &b);
 	assert_true(may_send_zero(end, "vxlan"));
-	tunnel_way_put(way[1], &a);
+	tunnel_way_put(way[1], 1, &a);
 	assert_false(may_send_zero(end, "vxlan"));
 	assert_int_equal(ways(end), 1);
-	tunnel_way_put(way[3], &c);
+	tunnel_way_put(way[3], 1, &c);
 	assert_int_equal(ways(end), 0);
 }
 
-// The ends of mirrors are none from which packets come.
+// Collectors of mirrors are no ends from which packets come, whatever encapsulation the mirror uses.
 static void mirrors(void **state)
 {
-	struct tunnel_config t = config("erspan", "2001:db8:f::78", NULL, UDP6_CHECKSUM_DEFAULT);
-	struct tunnel_way *w = tunnel_way_hold(&t);
+	static const char *const encaps[] = {"erspan", "vxlan", "geneve"};
+	unsigned i;
 
-	assert_int_equal(w->end->nexthops, 0);
-	tunnel_way_put(w, &t);
+	for (i = 0; i < RTE_DIM(encaps); i++) {
+		struct tunnel_config t = config(encaps[i], "2001:db8:f::78", NULL, UDP6_CHECKSUM_OFF);
+		struct tunnel_way *w = tunnel_way_hold(NEXTHOP_API_MAX + 9, &t);
+
+		assert_int_equal(w->end->nexthops, 0);
+		assert_int_equal(w->end->zero[encap_receive_place(t.encap)], 0);
+		tunnel_way_put(w, NEXTHOP_API_MAX + 9, &t);
+	}
 }
 
 static const char *name(unsigned i)
@@ -103,11 +109,11 @@ static void many(void **state)
 
 	for (i = 0; i < ENDS; i++) {
 		t = config("vxlan", name(i), NULL, UDP6_CHECKSUM_DEFAULT);
-		held[i] = tunnel_way_hold(&t);
+		held[i] = tunnel_way_hold(1, &t);
 	}
 	for (i = 0; i < ENDS; i += 3) {
 		t = config("vxlan", name(i), NULL, UDP6_CHECKSUM_DEFAULT);
-		tunnel_way_put(held[i], &t);
+		tunnel_way_put(held[i], 1, &t);
 	}
 	for (i = 0; i < ENDS; i++) {
 		a = router_addr(name(i));
@@ -116,7 +122,7 @@ static void many(void **state)
 	for (i = 0; i < ENDS; i++) {
 		t = config("vxlan", name(i), NULL, UDP6_CHECKSUM_DEFAULT);
 		if (i % 3)
-			tunnel_way_put(held[i], &t);
+			tunnel_way_put(held[i], 1, &t);
 		assert_int_equal(ways(name(i)), 0);
 	}
 }
