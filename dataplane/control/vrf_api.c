@@ -34,13 +34,14 @@ static int vrf_api_add(struct api_call *call, const void *req, void *resp, struc
 // Answers once the routes are gone, so that the client can delete their next hops.
 static int vrf_api_del(struct api_call *call, const void *req, void *cursor, void *item, struct error *err)
 {
-	bool *begun = cursor;
-	int ret = *begun ? 0 : vrf_del(((const Corelane__V1__VrfDelRequest *)req)->name, err);
+	uint64_t *serial = cursor; // 0: not deleted yet
+	int ret = *serial ? 0 : vrf_del(((const Corelane__V1__VrfDelRequest *)req)->name, err);
 
 	if (ret < 0)
 		return ret;
-	*begun = true;
-	return vrf_del_share() ? api_again(call) : 1;
+	if (*serial == 0)
+		*serial = vrf_deletions;
+	return vrf_has_routes(*serial) ? api_again(call) : 1;
 }
 
 static int vrf_api_list(struct api_call *call, const void *req, void *cursor, void *item, struct error *err)
@@ -65,7 +66,7 @@ static const struct api_method methods[] = {
 	{"corelane.v1.Vrfs", "Add", &corelane__v1__vrf_add_request__descriptor, &corelane__v1__vrf__descriptor,
 	 .unary = vrf_api_add},
 	{"corelane.v1.Vrfs", "Del", &corelane__v1__vrf_del_request__descriptor, &corelane__v1__empty__descriptor,
-	 .next = vrf_api_del, .single = true, .cursor_size = sizeof(bool)},
+	 .next = vrf_api_del, .single = true, .cursor_size = sizeof(uint64_t)},
 	{"corelane.v1.Vrfs", "List", &corelane__v1__vrf_list_request__descriptor, &corelane__v1__vrf__descriptor,
 	 .next = vrf_api_list, .cursor_size = sizeof(uint32_t)},
 };

@@ -16,6 +16,7 @@ static struct vrf *vrfs[VRF_MAX];
 static struct fib *empty[2]; // what workers find in a VRF that does not exist
 static uint64_t n_routes[2];
 static struct vrf *deleted; // list
+uint64_t vrf_deletions;
 
 #define DEL_SHARE 4096 // routes, or nodes of a FIB: about 2 ms
 
@@ -137,13 +138,28 @@ static bool vrf_drop_fibs(struct vrf *v, unsigned *left)
 	return true;
 }
 
+bool vrf_has_routes(uint64_t serial)
+{
+	unsigned left = DEL_SHARE;
+	struct vrf *v;
+
+	for (v = deleted; v && v->serial != serial; v = v->next)
+		;
+	return v && !vrf_drop_routes(v, &left);
+}
+
+// A VRF whose readers have not gone does not hold up the others.
 bool vrf_del_share(void)
 {
 	unsigned left = DEL_SHARE;
-	struct vrf *v = deleted;
+	struct vrf **at = &deleted, *v;
 
-	if (v && rcu_passed(v->token) && vrf_drop_routes(v, &left) && vrf_drop_fibs(v, &left)) {
-		deleted = v->next;
+	while ((v = *at) != NULL && left > 0) {
+		if (!vrf_drop_routes(v, &left) || !rcu_passed(v->token) || !vrf_drop_fibs(v, &left)) {
+			at = &v->next;
+			continue;
+		}
+		*at = v->next;
 		vrf_free(v);
 	}
 	return deleted != NULL;
@@ -169,6 +185,7 @@ int vrf_del(const char *name, struct error *err)
 	rcu_publish(vrf_fibs[v->id].fib4, empty[0]);
 	rcu_publish(vrf_fibs[v->id].fib6, empty[1]);
 	v->token = rcu_token();
+	v->serial = ++vrf_deletions;
 	v->next = deleted;
 	deleted = v;
 	return 0;

@@ -27,13 +27,16 @@ struct vrf {
 	uint32_t refs; // ports, labels, VNIs, bridges
 	// Deleted, and being taken apart:
 	struct vrf *next;
-	uint64_t token; // its readers have gone when this has passed (rcu_passed())
+	uint64_t token;  // its readers have gone when this has passed (rcu_passed())
+	uint64_t serial; // vrf_deletions when it was deleted
 };
 
 int vrf_init(struct error *err);
 struct vrf *vrf_add(const char *name, uint32_t id, struct error *err); // id 0: the next free one
 // Nobody finds the VRF any more. Its routes and their references to next hops go in shares of a few milliseconds.
 int vrf_del(const char *name, struct error *err);
+extern uint64_t vrf_deletions;          // so many VRFs were deleted; master only
+bool vrf_has_routes(uint64_t serial);   // of the VRF deleted as this one: takes a share away; true: some are left
 bool vrf_del_share(void);               // true: something is left of the VRFs that were deleted
 void vrf_poll(void);                    // from the master's loop
 struct vrf *vrf_get(uint16_t id);       // NULL if there is none
