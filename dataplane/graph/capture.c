@@ -22,7 +22,7 @@ static bool capture_matches(const struct capture *c, const struct rte_mbuf *m)
 }
 
 // Copies into a buffer of the packet's own pool: the record, then as many bytes as are wanted and fit. NULL when less
-// than a quarter of the pool is free: whoever watches must not take the last buffers.
+// than a sixteenth of the pool is free: whoever watches must not take the last buffers.
 static struct rte_mbuf *capture_copy(const struct capture *c, struct rte_mbuf *m, enum capture_point point,
 				     uint16_t port)
 {
@@ -30,7 +30,7 @@ static struct rte_mbuf *capture_copy(const struct capture *c, struct rte_mbuf *m
 	struct rte_mbuf *out;
 	uint32_t room;
 
-	if (rte_mempool_avail_count(m->pool) < m->pool->size / 4)
+	if (rte_mempool_avail_count(m->pool) < m->pool->size / 16)
 		return NULL;
 	out = rte_pktmbuf_alloc(m->pool);
 	if (out == NULL)

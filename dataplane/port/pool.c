@@ -14,7 +14,7 @@
 #include "base/log.h"
 
 #define POOL_CACHE 256        // per worker: one batch
-#define POOL_OPS "ring_mp_mc" // a struct rte_ring, of which port_pool_share() reads the fill level
+#define POOL_OPS "ring_mp_mc" // a struct rte_ring, of which pool_share() reads the fill level
 
 static struct rte_mempool *pools[RTE_MAX_NUMA_NODES]; // master: creates, workers: ro
 static unsigned kept[RTE_MAX_NUMA_NODES];             // buffers that devices keep. Master: rw, workers: ro
@@ -77,18 +77,31 @@ struct rte_mempool *port_pool(int numa)
 	return pools[node];
 }
 
-uint32_t port_pool_share(void)
+// Only when the pool's ring is short of buffers, those in the caches of workers are counted, too: that takes longer.
+static uint32_t pool_share(unsigned node)
+{
+	struct rte_mempool *pool = __atomic_load_n(&pools[node], __ATOMIC_ACQUIRE);
+	uint32_t buffers, share;
+
+	if (pool == NULL)
+		return BUFFERS_ENOUGH;
+	buffers = pool->size - __atomic_load_n(&kept[node], __ATOMIC_RELAXED);
+	share = port_share_of(buffers, rte_ring_count(pool->pool_data));
+	return share == BUFFERS_ENOUGH ? share : port_share_of(buffers, rte_mempool_avail_count(pool));
+}
+
+uint32_t port_pool_share(int numa)
+{
+	return pool_share(pool_node(numa));
+}
+
+uint32_t port_pool_share_least(void)
 {
 	uint32_t share = BUFFERS_ENOUGH;
-	struct rte_mempool *pool;
 	unsigned i;
 
-	for (i = 0; i < RTE_MAX_NUMA_NODES; i++) {
-		pool = __atomic_load_n(&pools[i], __ATOMIC_ACQUIRE);
-		if (pool != NULL) // buffers in the caches of workers count as taken
-			share = RTE_MIN(share, port_share_of(pool->size - __atomic_load_n(&kept[i], __ATOMIC_RELAXED),
-							     rte_ring_count(pool->pool_data)));
-	}
+	for (i = 0; i < RTE_MAX_NUMA_NODES; i++)
+		share = RTE_MIN(share, pool_share(i));
 	return share;
 }
 

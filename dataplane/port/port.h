@@ -199,7 +199,8 @@ struct rte_mempool *port_pool(int numa);
 // How many buffers one tenant port may hold while its packets wait: as many as are free, without a reserve of an eighth
 // for the fabric. So N ports that take all they can get have an equal share each, and leave another one to the next
 // port. BUFFERS_ENOUGH while half of them are free: no port can hold more than that. Any thread.
-uint32_t port_pool_share(void);
+uint32_t port_pool_share(int numa);   // of the pool of this node
+uint32_t port_pool_share_least(void); // of all pools
 
 static inline uint32_t port_share_of(uint32_t buffers, uint32_t free)
 {

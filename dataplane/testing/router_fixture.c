@@ -112,7 +112,12 @@ struct rte_mempool *port_pool(int numa)
 	return node_test_pool;
 }
 
-uint32_t port_pool_share(void)
+uint32_t port_pool_share_least(void)
+{
+	return port_pool_share(0);
+}
+
+uint32_t port_pool_share(int numa)
 {
 	return port_share_of(node_test_pool->size, rte_mempool_avail_count(node_test_pool));
 }

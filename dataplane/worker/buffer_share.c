@@ -17,7 +17,7 @@ DROP_REASON(buffer_share,
 
 void buffer_share_update(struct worker *w, uint64_t now)
 {
-	w->share = port_pool_share();
+	w->share = port_pool_share_least();
 	w->share_until = now + rte_get_tsc_hz() / 1000000 * UPDATE_US;
 }
 
@@ -25,7 +25,7 @@ bool buffer_share_refuses(const struct worker *w, const struct port *port, struc
 {
 	unsigned i;
 
-	if (port->role != PORT_TENANT || held_by(port->id) <= w->share)
+	if (port->role != PORT_TENANT || held_by(port->id) <= port_pool_share(port->numa))
 		return false;
 	for (i = 0; i < n; i++)
 		drop(pkts[i], buffer_share);
