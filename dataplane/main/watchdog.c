@@ -35,7 +35,7 @@ void watchdog_poll(void)
 {
 	uint64_t now = watchdog_now_us();
 
-	if (!expected || now < next_us || !worker_watch_all_run())
+	if (!expected || now < next_us || worker_watch_hangs())
 		return;
 	next_us = now + interval_us;
 	sd_notify(0, "WATCHDOG=1");

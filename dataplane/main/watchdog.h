@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // systemd's watchdog (WatchdogSec=, sd_watchdog_enabled(3)): systemd restarts a daemon that does not notify it in time.
-// Neither a master that hangs nor one that sees a stalled worker notifies it.
+// A master that hangs does not notify it, nor one that sees a worker hang. A worker that others keep from its CPU does
+// not count: a restart would not give it the CPU.
 #pragma once
 
 void watchdog_init(void); // reads from the environment whether systemd expects notifications

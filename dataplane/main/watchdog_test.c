@@ -18,12 +18,12 @@
 
 static struct sockaddr_un address = {.sun_family = AF_UNIX};
 static char dir[] = "/tmp/watchdog-XXXXXX";
-static bool all_run;
+static bool hangs;
 static int sock;
 
-bool worker_watch_all_run(void)
+bool worker_watch_hangs(void)
 {
-	return all_run;
+	return hangs;
 }
 
 // Begins as under a systemd with WatchdogSec=.
@@ -31,7 +31,7 @@ static void watchdog_begin(const char *timeout_us)
 {
 	setenv("WATCHDOG_USEC", timeout_us, 1);
 	watchdog_init();
-	all_run = true;
+	hangs = false;
 }
 
 // Returns how many notifications have come, each of which must be a sign of life.
@@ -62,16 +62,16 @@ static void one_per_interval(void **state)
 	assert_int_equal(received(), 2);
 }
 
-static void none_while_a_worker_is_stalled(void **state)
+static void none_while_a_worker_hangs(void **state)
 {
 	watchdog_begin("1");
 	watchdog_poll();
 	assert_int_equal(received(), 1);
-	all_run = false;
+	hangs = true;
 	watchdog_poll();
 	watchdog_poll();
 	assert_int_equal(received(), 0);
-	all_run = true;
+	hangs = false;
 	watchdog_poll();
 	assert_int_equal(received(), 1);
 }
@@ -115,7 +115,7 @@ static int teardown(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(one_per_interval),
-					   cmocka_unit_test(none_while_a_worker_is_stalled),
+					   cmocka_unit_test(none_while_a_worker_hangs),
 					   cmocka_unit_test(none_that_nobody_expects)};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

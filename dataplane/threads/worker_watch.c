@@ -57,11 +57,15 @@ enum watch_result watch_step(struct watch *w, uint64_t loops, uint64_t now)
 	return WATCH_STALLED;
 }
 
-const char *watch_why(const struct task *before, const struct task *now, unsigned cpu, char *buf, size_t size)
+bool watch_is_preempted(const struct task *before, const struct task *now)
 {
 	double waited = (double)(now->wait_ns - before->wait_ns) / 1e9;
-	bool runs = now->run_ns != before->run_ns;
 
+	return now->state == 'R' && (now->run_ns == before->run_ns || waited >= 0.1);
+}
+
+const char *watch_why(const struct task *before, const struct task *now, unsigned cpu, char *buf, size_t size)
+{
 	switch (now->state) {
 	case 'T':
 		snprintf(buf, size, "it was stopped by a signal");
@@ -77,7 +81,7 @@ const char *watch_why(const struct task *before, const struct task *now, unsigne
 		snprintf(buf, size, "it sleeps in a system call");
 		break;
 	case 'R':
-		if (runs && waited < 0.1)
+		if (!watch_is_preempted(before, now))
 			snprintf(buf, size, "it runs on CPU %d, but its loop does not end", now->cpu);
 		else
 			snprintf(buf, size, "it could run on CPU %d, but others have it%s", now->cpu,
@@ -170,12 +174,14 @@ uint64_t worker_watch_stalled_ns(unsigned worker)
 	return s->reported && now - s->progress >= WATCH_STALL_NS ? now - s->progress : 0;
 }
 
-bool worker_watch_all_run(void)
+bool worker_watch_hangs(void)
 {
+	struct task task;
 	struct worker *w;
 
 	for (w = worker_next(NULL); w; w = worker_next(w))
-		if (watches[w->id].stalled)
-			return false;
-	return true;
+		if (watches[w->id].stalled &&
+		    (task_read_sched("", w->tid, &task) < 0 || !watch_is_preempted(&watches[w->id].sample, &task)))
+			return true;
+	return false;
 }

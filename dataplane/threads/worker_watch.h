@@ -27,9 +27,12 @@ enum watch_result { WATCH_NOTHING, WATCH_SUSPECT, WATCH_STALLED, WATCH_RESUMED }
 enum watch_result watch_step(struct watch *w, uint64_t loops, uint64_t now);
 void watch_restart(struct watch *w, uint64_t loops, uint64_t now); // forgets what was seen
 
+// Whether the thread could run between the samples, but others had its CPU.
+bool watch_is_preempted(const struct task *before, const struct task *now);
 // Explains a stall from two samples of the thread. cpu is the planned one.
 const char *watch_why(const struct task *before, const struct task *now, unsigned cpu, char *buf, size_t size);
 
 void worker_watch_poll(void);                      // called each 100 ms
 uint64_t worker_watch_stalled_ns(unsigned worker); // how long it has been stalled; 0: it is not
-bool worker_watch_all_run(void);                   // no worker is stalled
+// Whether a worker is stalled by itself: not one that could run, but whose CPU others have.
+bool worker_watch_hangs(void);

@@ -108,12 +108,17 @@ static void why(void **state)
 	b.state = 'R';
 	b.cpu = 3;
 	assert_string_equal(watch_why(&a, &b, 3, text, sizeof(text)), "it could run on CPU 3, but others have it");
+	assert_true(watch_is_preempted(&a, &b));
 	b.cpu = 1;
 	assert_non_null(strstr(watch_why(&a, &b, 3, text, sizeof(text)), "not its own CPU"));
 	b.run_ns += 400 * MS;
 	assert_string_equal(watch_why(&a, &b, 3, text, sizeof(text)), "it runs on CPU 1, but its loop does not end");
+	assert_false(watch_is_preempted(&a, &b));
 	b.wait_ns += 300 * MS;
 	assert_non_null(strstr(watch_why(&a, &b, 1, text, sizeof(text)), "others have it"));
+	assert_true(watch_is_preempted(&a, &b));
+	b.state = 'S';
+	assert_false(watch_is_preempted(&a, &b));
 }
 
 int main(void)
