@@ -55,7 +55,7 @@ static bool stats_api_step(const Corelane__V1__DropListRequest *in, struct drop_
 	return false;
 }
 
-// False if the port or the worker does not exist: its counters are listed only if they are above zero.
+// False for a port that was removed and a worker that does not exist: their zeros are not listed.
 static bool drops_present(const Corelane__V1__DropListRequest *in, const struct drop_cursor *c)
 {
 	return (!in->by_port || port_get((uint16_t)c->port)) && (!in->by_worker || worker_get(c->worker));

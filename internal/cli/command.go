@@ -20,6 +20,14 @@ import (
 // What the commands of all nouns are made of: noun and verb, flags that stand for fields of a request, the call, and
 // its answer.
 
+// Dialer connects to the daemon on a socket.
+type Dialer func(ctx context.Context, socket string) (*api.Client, error)
+
+// Dial is the Dialer of the real command.
+func Dial(ctx context.Context, socket string) (*api.Client, error) {
+	return api.Dial(ctx, socket, "corelane "+Version)
+}
+
 // app is one run of the command.
 type app struct {
 	stdin          io.Reader
@@ -33,6 +41,8 @@ type app struct {
 	interval  time.Duration // of --watch, 0 without
 	plain     bool          // no screen control, even on a terminal
 }
+
+func (a *app) json() bool { return a.output == "json" }
 
 // noun makes the command that holds a noun's verbs.
 func noun(use, short string, verbs ...*cobra.Command) *cobra.Command {

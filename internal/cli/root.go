@@ -21,14 +21,6 @@ import (
 // Version of this program; the linker sets it.
 var Version = "devel"
 
-// Dialer connects to the daemon on a socket.
-type Dialer func(ctx context.Context, socket string) (*api.Client, error)
-
-// Dial is the Dialer of the real command.
-func Dial(ctx context.Context, socket string) (*api.Client, error) {
-	return api.Dial(ctx, socket, "corelane "+Version)
-}
-
 // commands lists the nouns and the other commands that follow "corelane".
 func (a *app) commands() []*cobra.Command {
 	return []*cobra.Command{
@@ -153,8 +145,6 @@ func (v *outputValue) Set(text string) error {
 	*v.output = text
 	return nil
 }
-
-func (a *app) json() bool { return a.output == "json" }
 
 // isTerminal tells whether w is a screen that can be redrawn.
 func isTerminal(w any) bool {
