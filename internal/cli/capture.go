@@ -118,7 +118,8 @@ func (a *app) capture(ctx context.Context, req *apiv1.CaptureRequest, out sink) 
 		err = cerr
 	}
 	if err == nil {
-		fmt.Fprintf(a.stderr, "packets captured: %d; not captured, because of --rate or for want of buffers: %d\n", packets, missed)
+		fmt.Fprintf(a.stderr, "packets captured: %d; not captured, because of --rate or for want of buffers: %d\n",
+			packets, missed)
 	}
 	return err
 }
