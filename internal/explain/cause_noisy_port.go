@@ -33,7 +33,7 @@ var noises = map[string]struct{ what, limit string }{
 var noisyPort = row{
 	kind: NoisyPort, colour: "other",
 	means: "a guest sends large numbers of packets that cost the router more than others, or that nobody can receive",
-	known: "`corelane drops --by-port`",
+	known: "`corelane drops --by-port`: at least 1 % of the packets received, and 10,000 per second of one port",
 	losses: func(f *findings) (out []Cause) {
 		for i := range f.e.Ports {
 			p := &f.e.Ports[i]
@@ -49,7 +49,7 @@ var noisyPort = row{
 		})
 		return out
 	},
-	limits: limits{loss: 0.01},
+	limits: limits{loss: 0.01, lossRate: noisyRate},
 	describe: func(s *scene, c *Cause) {
 		c.Title = fmt.Sprintf("port %s sends %s %s per second", c.Port, packets(c.PPS), noises[c.Name].what)
 		c.fact(Counted, "%d of its packets were dropped with reason %s, %.1f %% of all that the router received",

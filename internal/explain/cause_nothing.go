@@ -6,7 +6,7 @@ import "slices"
 var nothing = row{
 	kind: Nothing, colour: "idle", part: "empty polls",
 	means: "nothing is wrong: the input is the limit",
-	known: "all workers had time left, and no packets were lost",
+	known: "all workers had time left, and too few packets were lost to matter",
 	answers: func(f *findings) []Cause {
 		if !f.wellBehaved() || f.silent || f.ended {
 			return nil

@@ -7,7 +7,7 @@ var readerStopped = row{
 	kind: ReaderStopped, colour: "other",
 	means: "a guest or program does not read the packets that are sent to it",
 	known: "packets that its port's queue refused (`tx_refused` of `corelane port show`), and the process at the " +
-		"other end",
+		"other end: at least 0.5 % of the port's packets, and one per second",
 	losses: func(f *findings) (out []Cause) {
 		if f.e.dropped("port_tx_full") == 0 {
 			return nil
@@ -21,7 +21,7 @@ var readerStopped = row{
 		return out
 	},
 	holdsBack: func(c *Cause, m *Model) bool { return c.PPS > fewStolen*m.Achieved },
-	limits:    limits{loss: minorLoss},
+	limits:    limits{loss: minorLoss, lossRate: minorRate},
 	describe: func(s *scene, c *Cause) {
 		p := s.e.port(c.Port)
 		c.Title = fmt.Sprintf("the reader of port %s reads no packets", p.Name)

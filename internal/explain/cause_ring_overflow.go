@@ -14,7 +14,7 @@ var workerRing = (&apiv1.Worker{}).ProtoReflect().Descriptor().Fields().ByName("
 var ringOverflow = row{
 	kind: RingOverflow, colour: "other",
 	means: "bursts were longer than a ring, although the worker had time left",
-	known: "packets that devices missed and that rings refused",
+	known: "packets that devices missed and that rings refused: at least 0.5 % of them, and one per second",
 	losses: func(f *findings) (out []Cause) {
 		for i := range f.e.Rings {
 			r := &f.e.Rings[i]
@@ -33,7 +33,7 @@ var ringOverflow = row{
 		}
 		return out
 	},
-	limits: limits{loss: minorLoss},
+	limits: limits{loss: minorLoss, lossRate: minorRate},
 	describe: func(s *scene, c *Cause) {
 		headroom := 1.0
 		if s.m != nil {

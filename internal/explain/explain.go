@@ -82,7 +82,7 @@ func (f *findings) packets(r *row) {
 	}
 	for _, c := range r.losses(f) {
 		c.Kind, c.PPS = r.kind, float64(c.Times)/f.e.Seconds
-		c.Minor = float64(c.Times) < r.limits.loss*float64(c.of)
+		c.Minor = float64(c.Times) < r.limits.loss*float64(c.of) || c.PPS < r.limits.lossRate
 		c.Grade = Counted
 		f.describe(&c)
 		f.causes = append(f.causes, c)
@@ -127,6 +127,7 @@ const (
 	minorShare = 0.02       // share of a worker's time
 	longGap    = 10_000_000 // ns at once that matter even if no packets came
 	minorLoss  = 0.005      // share of the packets
+	minorRate  = 1          // packets/s: a router without traffic loses single packets without a cause that matters
 	usualRing  = 1024       // packets, if a device does not report the size of its ring
 )
 

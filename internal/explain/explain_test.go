@@ -229,6 +229,15 @@ var cases = []struct {
 	{"a guest that begins flows", 0.3, func(e *Evidence) {
 		e.Ports[1].Role, e.Ports[1].Drops["flow_quota_share"] = "tenant", 12e6
 	}, NoisyPort, "flow_quota_share", "corelane port set vm1 --flow-limit 10000"},
+	{"a few drops of an idle router", 0, func(e *Evidence) {
+		e.Ports[0].RxPackets, e.Ports[0].Drops["fabric_not_local"] = 6, 4
+	}, Nothing, "input", ""},
+	{"drops at the least rate that matters", 0, func(e *Evidence) {
+		e.Ports[0].RxPackets, e.Ports[0].Drops["eth_not_for_gateway"] = 1000, 1000
+	}, Drops, "eth_not_for_gateway", ""},
+	{"a reader that misses a few packets", 0, func(e *Evidence) {
+		e.Ports[0].RxPackets, e.Ports[1].TxRefused, e.Ports[0].Drops["port_tx_full"] = 6, 4, 4
+	}, Nothing, "input", ""},
 	{"a few packets of a guest", 0.3, func(e *Evidence) {
 		e.Ports[1].Role, e.Ports[1].Drops["punt_rate"] = "tenant", 99_999
 		e.Ports[0].Role, e.Ports[0].Drops["punt_rate"] = "fabric", 12e6

@@ -44,9 +44,10 @@ type limits struct {
 	share float64 // of a worker's time
 	// ns at once; the usual limit does not apply to a worker without time left
 	longest int64
-	rate    float64                                   // times per second; 0: any
-	loss    float64                                   // share of the packets, for causes that lose packets
-	minor   func(s *scene, c *Cause, lossy bool) bool // decides instead of share and rate
+	rate    float64 // times per second; 0: any
+	// for causes that lose packets: below this share of the packets, or below this rate per second
+	loss, lossRate float64
+	minor          func(s *scene, c *Cause, lossy bool) bool // decides instead of share and rate
 }
 
 // rows is the table of the causes, in the order of docs/cores.md. An event of the kernel belongs to exactly one row.

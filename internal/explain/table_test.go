@@ -55,6 +55,10 @@ func TestTable(t *testing.T) {
 			t.Errorf("%s: a cause has a source, a description and a remedy or a reason for none; a part has none of "+
 				"them: %+v", name, r)
 		}
+		if (r.limits.loss > 0) != (r.limits.lossRate > 0) {
+			t.Errorf("%s: a share of the packets needs a rate below which it does not matter, and the reverse: %+v",
+				name, r.limits)
+		}
 		if !reported && r.part == "" {
 			t.Errorf("%s has no source that it is counted from", name)
 		}
