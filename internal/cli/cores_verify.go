@@ -68,12 +68,14 @@ func (a *app) verifyCores(ctx context.Context, o verifyFlags) error {
 	if err != nil {
 		return err
 	}
-	if in := verify.IntentOf(m, p); in.None() && len(m.Guests) == 0 {
+	in := verify.IntentOf(m, p)
+	in.File = o.plan
+	if in.None() && len(m.Guests) == 0 {
 		return input.Errorf("--plan", "a file that 'corelane plan' wrote",
 			"missing, and the machine's settings show no intent: no data plane polls on a CPU of its own, no CPU is "+
 				"isolated, and there are no guests")
 	}
-	findings := append(verify.Check(m, p), a.verifyPorts(ctx, o.root)...)
+	findings := append(verify.CheckFor(m, p, in), a.verifyPorts(ctx, o.root)...)
 	if err := a.printFindings(findings, o.all); err != nil {
 		return err
 	}

@@ -58,6 +58,24 @@ func TestVerifyCaptured(t *testing.T) {
 	}
 }
 
+// The commands that fix something name the plan that was verified.
+func TestVerifyNamesThePlan(t *testing.T) {
+	good := topologytest.Dir(t, "xeon-4210")
+	spec := topologytest.Describe(t, "xeon-4210")
+	spec.Cmdline = "quiet"
+	file := filepath.Join(t.TempDir(), "it's a plan.json")
+	var stdout, stderr bytes.Buffer
+	if code := New(&stdout, &stderr, Dial).Run(context.Background(), []string{"plan", "make", "--root", good,
+		"--forwarding", "4", "--boot", "--out", file}); code != 0 {
+		t.Fatalf("%d, %s", code, stderr.String())
+	}
+	_, out, errs := runVerify(t, "--root", spec.Dir(t), "--plan", file)
+	want := "fix: corelane cores apply '" + strings.ReplaceAll(file, "'", `'\''`) + "'   # writes the arguments"
+	if !strings.Contains(out, want) || strings.Contains(out, "/etc/corelane/plan.json") {
+		t.Errorf("no %q in %s\n%s", want, errs, out)
+	}
+}
+
 func TestVerifyBadInput(t *testing.T) {
 	broken := filepath.Join(t.TempDir(), "plan.json")
 	if err := os.WriteFile(broken, []byte("{"), 0o600); err != nil {

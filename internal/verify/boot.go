@@ -12,7 +12,7 @@ import (
 const (
 	groupBoot  = "Kernel arguments"
 	kernelArgs = "Documentation/admin-guide/kernel-parameters.txt"
-	reboot     = "corelane cores apply /etc/corelane/plan.json   # writes the arguments for the next boot"
+	reboot     = "corelane cores apply {plan}   # writes the arguments for the next boot"
 )
 
 var bootRules = []rule{
@@ -50,7 +50,7 @@ var bootRules = []rule{
 	{id: "boot.managed_irq", group: groupBoot, title: "Managed interrupts avoid workers (isolcpus=managed_irq)",
 		workers: true, check: checkManaged,
 		source: kernelArgs + ": isolcpus= managed_irq",
-		fixes: []string{"corelane cores apply /etc/corelane/plan.json   # isolcpus=managed_irq,domain,...; takes " +
+		fixes: []string{"corelane cores apply {plan}   # isolcpus=managed_irq,domain,...; takes " +
 			"effect at the next boot"},
 		why: "The kernel spreads the interrupts of NVMe and some network queues over all CPUs; they cannot be " +
 			"moved afterwards."},

@@ -17,7 +17,7 @@ var cgroupRules = []rule{
 	{id: "cgroup.partition", group: groupCgroup, title: "Partitions are valid when read back",
 		check:  checkPartition,
 		source: cgroupV2 + ": cpuset.cpus.partition",
-		fixes:  []string{"corelane cores apply /etc/corelane/plan.json   # creates the partition again"},
+		fixes:  []string{"corelane cores apply {plan}   # creates the partition again"},
 		why: "Writing 'isolated' succeeds even when the kernel cannot isolate: reading back then gives 'isolated " +
 			"invalid' and the reason."},
 	{id: "cgroup.cpus", group: groupCgroup, title: "The data plane's group has its CPUs",

@@ -12,6 +12,7 @@ import (
 // Intent says who should use which CPUs.
 type Intent struct {
 	From         string // its source, as text for people
+	File         string // of the plan, for commands; empty: not known
 	Planned      bool   // from a plan, not from the running machine
 	Workers      cpuset.Set
 	Isolated     cpuset.Set // the host must keep off these: workers' CPUs, and with a plan guests' CPUs

@@ -21,7 +21,7 @@ var stateRules = []rule{
 	{id: "isolation.state", group: groupState, title: "Isolation is not partial", workers: true,
 		check:  checkPartial,
 		source: vrouterSpec + ", section 15; measured again in docs/cores.md",
-		fixes:  []string{"corelane cores apply /etc/corelane/plan.json   # isolates all of the workers' CPUs"},
+		fixes:  []string{"corelane cores apply {plan}   # isolates all of the workers' CPUs"},
 		why: "What is kept off some CPUs runs on the others. If workers are among those, the host's load " +
 			"concentrates on the CPUs " +
 			"that forward: a vRouter forwarded 2.256 Mpps per core without isolation, 0.165 with partial and 2.294 " +
@@ -37,7 +37,7 @@ func checkIntent(v *view, r *result) {
 	r.pass("%s", text)
 	if v.in.Workers.Empty() {
 		r.warn("no worker's CPU is known: only settings of the whole machine are checked").Command =
-			"corelane cores verify --plan /etc/corelane/plan.json"
+			"corelane cores verify --plan " + v.planFile()
 	}
 	for _, u := range v.m.Unread {
 		r.unknown("%s: %s", u.Path, u.Why)

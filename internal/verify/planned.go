@@ -10,13 +10,13 @@ var planRules = []rule{
 	{id: "plan.roles", group: "Plan", title: "Every CPU of the plan has one role",
 		check:  checkRoles,
 		source: "corelane plan",
-		fixes: []string{"corelane plan make --forwarding {workers} --out /etc/corelane/plan.json   # makes a new " +
+		fixes: []string{"corelane plan make --forwarding {workers} --out {plan}   # makes a new " +
 			"plan"},
 		why: "A plan edited by hand may give a CPU two roles, or give a worker a CPU of the host."},
 	{id: "plan.machine", group: "Plan", title: "The plan matches this machine",
 		check:  checkMachine,
 		source: "corelane plan",
-		fixes: []string{"corelane plan make --forwarding {workers} --out /etc/corelane/plan.json   # makes a new " +
+		fixes: []string{"corelane plan make --forwarding {workers} --out {plan}   # makes a new " +
 			"plan"},
 		why: "CPUs that were added, removed or renumbered after the plan was made have no role or a wrong one."},
 }

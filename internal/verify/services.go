@@ -18,7 +18,7 @@ var serviceRules = []rule{
 	{id: "tuned.variables", group: groupService, title: "TuneD's variables name the intended CPUs",
 		check:  checkTunedVariables,
 		source: vrouterSpec + ", section 14; " + tunedDoc,
-		fixes:  []string{"corelane cores apply /etc/corelane/plan.json   # writes the variables"},
+		fixes:  []string{"corelane cores apply {plan}   # writes the variables"},
 		why: "Each time TuneD starts it moves threads and interrupts and writes kernel arguments according to " +
 			"isolated_cores."},
 	{id: "tuned.isolcpus", group: groupService, title: "TuneD's isolated_cores are really isolated",
@@ -30,7 +30,7 @@ var serviceRules = []rule{
 	{id: "tuned.blacklist", group: groupService, title: "TuneD leaves the data plane's threads alone",
 		check:  checkTunedBlacklist,
 		source: tunedDoc + ": ps_blacklist",
-		fixes: []string{"corelane cores apply /etc/corelane/plan.json   # writes a child profile that spares these " +
+		fixes: []string{"corelane cores apply {plan}   # writes a child profile that spares these " +
 			"names"},
 		why: "When TuneD starts after the data plane it moves every thread that its ps_blacklist does not name, " +
 			"workers included, " +
@@ -39,14 +39,14 @@ var serviceRules = []rule{
 	{id: "systemd.affinity", group: groupService, title: "systemd keeps services off isolated CPUs (CPUAffinity)",
 		check:  checkSystemd,
 		source: vrouterSpec + ", section 14; systemd-system.conf(5)",
-		fixes:  []string{"corelane cores apply /etc/corelane/plan.json   # writes system.conf.d for the next boot"},
+		fixes:  []string{"corelane cores apply {plan}   # writes system.conf.d for the next boot"},
 		why: "Every service inherits CPUAffinity. A service may change it; AllowedCPUs= of its slice cannot be " +
 			"exceeded."},
 	{id: "vrouter.cpu_list", group: groupService, title: "CPU_LIST of ifcfg-vhost0 names the intended CPUs",
 		check:  checkVrouterList,
 		source: vrouterSpec + ", section 14",
-		fixes: []string{"corelane plan make --forwarding {workers} --out /etc/corelane/plan.json   # then: " +
-			"corelane plan export container /etc/corelane/plan.json"},
+		fixes: []string{"corelane plan make --forwarding {workers} --out {plan}   # then: " +
+			"corelane plan export container {plan}"},
 		why: "The vRouter's container starts its forwarding lcores on these CPUs. The default, mask 0x01, is CPU " +
 			"0."},
 	{id: "irqbalance.bans", group: groupService, title: "irqbalance keeps off workers' CPUs", workers: true,

@@ -89,7 +89,7 @@ func (v *view) slices(r *result) {
 	if len(r.items) < 20 {
 		return
 	}
-	r.fixes = append(r.fixes, "corelane cores apply /etc/corelane/plan.json   # keeps all of them off at once")
+	r.fixes = append(r.fixes, "corelane cores apply {plan}   # keeps all of them off at once")
 	if v.m.Cgroups.Version == 2 {
 		r.fixes = append(r.fixes,
 			fmt.Sprintf("systemctl set-property --runtime system.slice AllowedCPUs=%s", v.in.Host),

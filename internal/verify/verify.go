@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/corelane/corelane/internal/cpuset"
 	"github.com/corelane/corelane/internal/plan"
@@ -169,12 +170,16 @@ func (ru rule) run(v *view) Finding {
 		}
 	}
 	if f.Verdict > Unknown {
-		f.Fix = unique(slices.Concat(r.fixes, f.Fix, v.filled(ru.fixes)))
+		f.Fix = unique(slices.Concat(v.filled(r.fixes), f.Fix, v.filled(ru.fixes)))
 	}
 	return f
 }
 
-// filled replaces {workers} and {nic} in a rule's commands with the machine's number of workers and polled device.
+// defaultPlan is the file that commands name if no plan was given.
+const defaultPlan = "/etc/corelane/plan.json"
+
+// filled replaces {workers}, {nic} and {plan} in a rule's commands with the machine's number of workers, its polled
+// device, and the file of the plan.
 func (v *view) filled(commands []string) []string {
 	nic := "ADDRESS"
 	for _, n := range v.m.NICs {
@@ -182,12 +187,25 @@ func (v *view) filled(commands []string) []string {
 			nic = n.Address
 		}
 	}
-	words := strings.NewReplacer("{workers}", fmt.Sprint(max(1, v.in.Workers.Len())), "{nic}", nic)
+	words := strings.NewReplacer("{workers}", fmt.Sprint(max(1, v.in.Workers.Len())), "{nic}", nic,
+		"{plan}", v.planFile())
 	var list []string
 	for _, c := range commands {
 		list = append(list, words.Replace(c))
 	}
 	return list
+}
+
+func (v *view) planFile() string { return quoted(cmp.Or(v.in.File, defaultPlan)) }
+
+// quoted returns a word as a shell reads it.
+func quoted(word string) string {
+	if !strings.ContainsFunc(word, func(r rune) bool {
+		return !strings.ContainsRune("/._-+:@%", r) && !unicode.IsLetter(r) && !unicode.IsDigit(r)
+	}) {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
 func unique(list []string) []string {
