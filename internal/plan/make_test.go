@@ -4,6 +4,7 @@ package plan
 import (
 	"flag"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -266,8 +267,11 @@ func TestRefusals(t *testing.T) {
 			"siblings of workers 21-29,31-39; valid: 0, or share_cores, for both siblings of each worker's core"},
 		{xeon, Request{Forwarding: 19, IsolatedRx: 19}, "forwarding: 19 requested, but 18 whole cores are left after " +
 			"housekeeping 0,10,20,30; valid: at most 18"},
-		{xeon, Request{Forwarding: 41}, "forwarding: 41 is not possible with 40 usable CPUs; valid: 0..40"},
-		{xeon, Request{Forwarding: -1}, "forwarding: -1 is not possible with 40 usable CPUs; valid: 0..40"},
+		{xeon, Request{Forwarding: 41}, "forwarding: 41 requested, but 18 whole cores are left after housekeeping " +
+			"0,10,20,30; valid: at most 18"},
+		{xeon, Request{Forwarding: math.MaxInt, Guests: math.MaxInt}, "forwarding: 9223372036854775807 requested, " +
+			"but 18 whole cores are left after housekeeping 0,10,20,30; valid: at most 18"},
+		{xeon, Request{Forwarding: -1}, "forwarding: -1 is negative; valid: 0 or more"},
 		{xeon, Request{Housekeeping: 11}, "housekeeping: 11 requested, but 10 cores are left before any other role " +
 			"on node 0; valid: at most 10"},
 		{xeon, Request{Forwarding: 4, IsolatedRx: 2}, "isolated_rx: 2 requested for 4 forwarding workers; valid: 0 " +

@@ -47,7 +47,7 @@ func (v *view) normal(w Request) (Request, error) {
 	asked := false
 	for _, x := range w.all() {
 		asked = asked || *x.count > 0 || !x.fixed.Empty()
-		f.count(x, v)
+		f.count(x)
 		v.checkFixed(&f, x)
 	}
 	if !asked && len(f) == 0 {
@@ -68,11 +68,10 @@ func (v *view) normal(w Request) (Request, error) {
 	return w, f.err()
 }
 
-func (f *faults) count(x roleRequest, v *view) {
-	most := v.usable.Len()
+func (f *faults) count(x roleRequest) {
 	switch {
-	case *x.count < 0 || *x.count > most:
-		f.add(x.field, fmt.Sprintf("0..%d", most), "%d is not possible with %d usable CPUs", *x.count, most)
+	case *x.count < 0: // too many are refused where the CPUs are given out: only there is known how many are left
+		f.add(x.field, "0 or more", "%d is negative", *x.count)
 	case x.fixed.Empty() || x.role == Housekeeping && *x.count == 0:
 	case x.role == Housekeeping:
 		f.add(x.field, "one of them", "%d cores per node and the fixed CPUs %s exclude each other", *x.count, x.fixed)
