@@ -14,7 +14,7 @@ import (
 )
 
 var tunnelFlags = []fieldFlag{
-	{flag: "encap", help: "mplsoudp, mplsogre, vxlan or geneve"},
+	{flag: "encap", help: "encapsulation"},
 	{flag: "remote", help: "address of the other end"},
 	{flag: "local", help: "source address (default: that of the port that sends the packet)"},
 	{flag: "label", help: "MPLS label; those below 16 are reserved"},

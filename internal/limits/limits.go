@@ -34,11 +34,20 @@ func OfChoice(od protoreflect.OneofDescriptor) *apiv1.Limits {
 // Encapsulation returns the properties of a kind of tunnel, never nil.
 func Encapsulation(e apiv1.Encap) *apiv1.Encapsulation {
 	if value := e.Descriptor().Values().ByNumber(e.Number()); value != nil {
-		if o := proto.GetExtension(value.Options(), apiv1.E_Encapsulation).(*apiv1.Encapsulation); o != nil {
+		if o := encapsulationOf(value); o != nil {
 			return o
 		}
 	}
 	return &apiv1.Encapsulation{}
+}
+
+func encapsulationOf(value protoreflect.EnumValueDescriptor) *apiv1.Encapsulation {
+	return proto.GetExtension(value.Options(), apiv1.E_Encapsulation).(*apiv1.Encapsulation)
+}
+
+// ForMirrorsOnly reports whether a value of an enum is an encapsulation that next hops cannot have.
+func ForMirrorsOnly(value protoreflect.EnumValueDescriptor) bool {
+	return encapsulationOf(value).GetMirrorsOnly()
 }
 
 // Encapsulations lists the encapsulations that next hops can have.

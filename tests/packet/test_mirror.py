@@ -288,7 +288,7 @@ def test_what_is_refused(router):
         router.cli("port", "del", "sniff")
     with pytest.raises(Refused, match="valid: a stateful port"):
         router.cli("port", "set", "n1", "--stateful=false")
-    with pytest.raises(Refused, match="is for mirrors"):
+    with pytest.raises(Refused, match="'erspan' is unknown; valid: mplsoudp, mplsogre, vxlan, geneve"):
         router.cli("nexthop", "add", 9999, "tunnel", "--encap", "erspan", "--remote", HOST[4])
     router.cli("port", "set", "n1", "--mirror", "")
     assert_nothing([o for o in router.run("n1", from_guest(M1, udp_packet(4, M1, M2))) if o.port == "sniff"])

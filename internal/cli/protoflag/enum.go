@@ -7,6 +7,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/corelane/corelane/internal/input"
+	"github.com/corelane/corelane/internal/limits"
 )
 
 // EnumText is an enum's value as users type it: PORT_ROLE_FABRIC is "fabric".
@@ -33,12 +34,18 @@ func enumPrefix(d protoreflect.EnumDescriptor) string {
 	return prefix[:strings.LastIndexByte(prefix, '_')+1]
 }
 
+// typed reports whether a value may be typed. No flag is for an encapsulation that only mirrors have: they name it
+// otherwise.
+func typed(v protoreflect.EnumValueDescriptor) bool {
+	return !strings.HasSuffix(string(v.Name()), "_UNSPECIFIED") && !limits.ForMirrorsOnly(v)
+}
+
 // EnumNames lists what may be typed for an enum.
 func EnumNames(d protoreflect.EnumDescriptor) []string {
 	var names []string
 	for i := range d.Values().Len() {
-		if n := EnumName(d, d.Values().Get(i).Number()); n != "unspecified" {
-			names = append(names, n)
+		if v := d.Values().Get(i); typed(v) {
+			names = append(names, EnumName(d, v.Number()))
 		}
 	}
 	return names
@@ -48,7 +55,7 @@ func EnumNames(d protoreflect.EnumDescriptor) []string {
 func ParseEnum(d protoreflect.EnumDescriptor, text string) (protoreflect.EnumNumber, error) {
 	for i := range d.Values().Len() {
 		v := d.Values().Get(i)
-		if n := EnumName(d, v.Number()); n == strings.ReplaceAll(text, "-", "_") && n != "unspecified" {
+		if EnumName(d, v.Number()) == strings.ReplaceAll(text, "-", "_") && typed(v) {
 			return v.Number(), nil
 		}
 	}
