@@ -3,6 +3,7 @@ package cli
 
 import (
 	"errors"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -11,6 +12,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/corelane/corelane/internal/api"
+	"github.com/corelane/corelane/internal/cli/protoflag"
 	"github.com/corelane/corelane/internal/input"
 	"github.com/corelane/corelane/internal/state"
 )
@@ -76,6 +78,46 @@ func validOf(kind string) string {
 		return "a duration, 500ms or 10s"
 	}
 	return kind
+}
+
+// underscored is a field in a text: its name has an underscore, which no word of English has, and no quotes, which
+// values have.
+var underscored = regexp.MustCompile(`(^|[ ,(])(?:[a-z0-9_]+\.)*([a-z0-9]+(?:_[a-z0-9]+)+)\b`)
+
+// withFlags names the command's flags in an error of the daemon, in place of the fields that they write.
+func withFlags(cmd *cobra.Command, err error) error {
+	refused, ok := err.(*api.Error) // not one that is part of another error, about a line of a file
+	if !ok {
+		return err
+	}
+	flags := map[string]string{} // by field; empty: several flags have a field of that name
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if v, ok := f.Value.(*protoflag.Value); ok {
+			if _, several := flags[v.FieldName()]; several {
+				flags[v.FieldName()] = ""
+			} else {
+				flags[v.FieldName()] = "--" + f.Name
+			}
+		}
+	})
+	named := *refused
+	field := refused.Field[strings.LastIndexByte(refused.Field, '.')+1:]
+	if flag := flags[field]; flag != "" {
+		named.Field = flag
+		if rest, ok := strings.CutPrefix(refused.Message, refused.Field); ok {
+			named.Message = flag + rest
+		}
+	}
+	for _, text := range []*string{&named.Message, &named.Valid} {
+		*text = underscored.ReplaceAllStringFunc(*text, func(found string) string {
+			part := underscored.FindStringSubmatch(found)
+			if flag := flags[part[2]]; flag != "" {
+				return part[1] + flag
+			}
+			return found
+		})
+	}
+	return &named
 }
 
 func flagNames(cmd *cobra.Command) string {

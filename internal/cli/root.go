@@ -78,12 +78,12 @@ func New(stdout, stderr io.Writer, dial Dialer) *App {
 func (a *App) Run(ctx context.Context, args []string) int {
 	root := a.root()
 	root.SetArgs(args)
-	err := root.ExecuteContext(ctx)
+	cmd, err := root.ExecuteContextC(ctx)
 	if a.client != nil {
 		_ = a.client.Close()
 	}
 	if err != nil {
-		fmt.Fprintln(a.stderr, err)
+		fmt.Fprintln(a.stderr, withFlags(cmd, err))
 	}
 	return exitCode(err)
 }

@@ -271,7 +271,7 @@ def test_limit_of_flows(router):
 def test_limits_need_flows(router, field):
     router.cli("port", "set", "g1", f"--{field}", 7)
     try:
-        refused = f"port.{field.replace('-', '_')} '7': only stateful ports have flows to limit; valid: 0, or a stateful port"
+        refused = f"--{field} '7': only stateful ports have flows to limit; valid: 0, or a stateful port"
         with pytest.raises(Refused, match=refused):
             router.cli("port", "set", "g1", "--stateful=false")
         router.cli("port", "set", "g1", "--stateful=false", f"--{field}", 0)

@@ -161,7 +161,7 @@ def test_meter_of_a_rule(router, family, port, direction):
         router.cli("rule", "add", "limited", 10, "allow", "--protocol", "udp", "--destination-ports", "5000-5999", "--replace")
         assert router.cli("meter", "show", "few")[0]["state"]["users"] == 0
         assert burst(router, "m1", M1, udp_packet(family, M1, M2), 20) == 20
-        with pytest.raises(Refused, match="rule.meter 'few': a rule that denies has no traffic to limit; valid: with action allow"):
+        with pytest.raises(Refused, match="--meter 'few': a rule that denies has no traffic to limit; valid: with action allow"):
             router.cli("rule", "add", "limited", 20, "deny", "--meter", "few")
     finally:
         router.cli("port", "set", port, f"--{direction}-rules", "")
@@ -181,20 +181,20 @@ def test_a_meter_in_use_stays(router):
 
 
 def test_what_is_refused(router):
-    for args, message in ((("--bit-rate", 100), "meter.bit_rate '100': is out of range; valid: 8000 to 1000000000000"),
-                          ((), "meter.bit_rate: a meter needs a rate; valid: bit_rate or packet_rate"),
+    for args, message in ((("--bit-rate", 100), "--bit-rate '100': is out of range; valid: 8000 to 1000000000000"),
+                          ((), "--bit-rate: a meter needs a rate; valid: --bit-rate or --packet-rate"),
                           (("--bit-rate", 8000, "--packet-rate", 1), "limits bits or packets, not both"),
                           (("--bit-rate", 8000, "--burst-bytes", 100), "valid: 9600 to 4294967295"),
-                          (("--packet-rate", 1, "--burst-bytes", 10000), "valid: burst_packets")):
+                          (("--packet-rate", 1, "--burst-bytes", 10000), "valid: --burst-packets")):
         with pytest.raises(Refused) as e:
             router.cli("meter", "add", "bad", *args)
         assert message in str(e.value)
     assert not router.cli("meter", "list")
-    with pytest.raises(Refused, match="port.egress_meter 'nothing': there is no such meter"):
+    with pytest.raises(Refused, match="--egress-meter 'nothing': there is no such meter"):
         router.cli("port", "set", "m1", "--egress-meter", "nothing")
     few(router)
     with pytest.raises(Refused, match="valid: a stateful port"):
         router.cli("port", "set", "m1", "--egress-meter", "few", "--stateful=false")
-    with pytest.raises(Refused, match="packet_rate"):
+    with pytest.raises(Refused, match="valid: --bit-rate or --packet-rate"):
         router.cli("meter", "set", "few", "--packet-rate", 0)
     assert router.cli("meter", "show", "few")[0]["packet_rate"] == 1

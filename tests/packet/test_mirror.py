@@ -72,7 +72,7 @@ def test_of_a_rule(router, family, port, direction):
     router.cli("rule-list", "add", "seen", "--default-action", "allow")
     router.cli("rule", "add", "seen", 10, "allow", "--protocol", "udp", "--destination-ports", "5000-5999", "--mirror", "m")
     assert router.cli("rule", "show", "seen", 10)[0]["mirror"] == "m"
-    with pytest.raises(Refused, match="rule.mirror 'none'.*there is no such mirror"):
+    with pytest.raises(Refused, match="--mirror 'none'.*there is no such mirror"):
         router.cli("rule", "add", "seen", 11, "allow", "--mirror", "none")
     router.cli("port", "set", port, f"--{direction}-rules", "seen")
     try:
@@ -183,9 +183,9 @@ def test_geneve_collector(router, under, family):
 
 
 def test_geneve_collector_refused(router):
-    with pytest.raises(Refused, match="mirror.geneve.vni.*1 to 16777215"):
+    with pytest.raises(Refused, match=": --vni.*1 to 16777215"):
         router.cli("mirror", "add", "bad", "--geneve", HOST[4])
-    with pytest.raises(Refused, match="mirror.geneve.local"):
+    with pytest.raises(Refused, match=": --local"):
         router.cli("mirror", "add", "bad", "--geneve", HOST[4], "--vni", 1, "--local", FAB0[6])
 
 
@@ -271,11 +271,11 @@ def test_what_a_meter_drops_was_sent(router):
 
 def test_what_is_refused(router):
     for args, message in ((("--port", "nowhere"), "mirror.port 'nowhere': there is no such port"),
-                          (("--erspan", HOST[4], "--session", 1024), "mirror.erspan.session '1024': is out of range; valid: 0 to 1023"),
-                          (("--vxlan", HOST[4], "--vni", 0), "mirror.vxlan.vni '0': is out of range; valid: 1 to 16777215"),
+                          (("--erspan", HOST[4], "--session", 1024), "--session '1024': is out of range; valid: 0 to 1023"),
+                          (("--vxlan", HOST[4], "--vni", 0), "--vni '0': is out of range; valid: 1 to 16777215"),
                           (("--vxlan", "somewhere", "--vni", 1), "mirror.vxlan.remote 'somewhere'"),
-                          (("--vxlan", HOST[4], "--vni", 1, "--local", "2001:db8::1"), "mirror.vxlan.local '2001:db8::1'"),
-                          (("--port", "sniff", "--snap-length", 63), "mirror.snap_length '63': is out of range; valid: 64 to 9614"),
+                          (("--vxlan", HOST[4], "--vni", 1, "--local", "2001:db8::1"), "--local '2001:db8::1'"),
+                          (("--port", "sniff", "--snap-length", 63), "--snap-length '63': is out of range; valid: 64 to 9614"),
                           ((), "target: missing; valid: --port, --vxlan, --geneve, --erspan")):
         with pytest.raises(Refused) as e:
             router.cli("mirror", "add", "m", *args)

@@ -87,7 +87,7 @@ def test_shootdowns(daemon):
     finally:
         daemon.cli("debug", "shootdowns", "--per-second", 0)
     assert not debugger()
-    with pytest.raises(Refused, match="per_second '2000000': is out of range; valid: 0 to 1000000"):
+    with pytest.raises(Refused, match="--per-second '2000000': is out of range; valid: 0 to 1000000"):
         daemon.cli("debug", "shootdowns", "--per-second", 2000000)
 
 

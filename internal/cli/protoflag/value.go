@@ -27,6 +27,9 @@ func New(msg proto.Message, field protoreflect.FieldDescriptor) *Value {
 	return &Value{msg: msg.ProtoReflect(), field: field}
 }
 
+// FieldName is the name of the field that the value is for.
+func (v *Value) FieldName() string { return string(v.field.Name()) }
+
 func (v *Value) String() string { return "" }
 
 func (v *Value) Type() string {
