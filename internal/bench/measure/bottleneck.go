@@ -18,6 +18,7 @@ const (
 	generator  = "generator"
 	routerPart = "router"
 	sink       = "sink"
+	machine    = "machine" // other work had the CPUs
 )
 
 // Saturated sums the counters of generator and router over the saturated trials.
@@ -93,6 +94,7 @@ const (
 	someLoss    = 0.01 // share of the frames sent whose loss limits the rate
 	mostlyBusy  = 0.9  // share of its time: a part that is busier than this is the limit
 	someWaiting = 0.02
+	mostWaiting = 0.25 // share of the time: a poller that lost more of its CPU shows the machine's limit, not its own
 )
 
 // Bottleneck says which part limited the rate. A router that does not report its load counts as busy when the
@@ -108,6 +110,8 @@ func (s *Saturated) Bottleneck() result.Bottleneck {
 			fmt.Sprintf(format, args...) + s.disturbed()}
 	}
 	switch {
+	case s.mostWaited() > mostWaiting:
+		return says(machine, "its CPUs were not free for the measurement")
 	case float64(s.total.Lost) > someLoss*float64(s.total.Sent):
 		return s.losing(says)
 	case load >= mostlyBusy:
@@ -125,12 +129,23 @@ func (s *Saturated) Bottleneck() result.Bottleneck {
 func (s *Saturated) disturbed() string {
 	text := ""
 	for _, cpu := range slices.Sorted(maps.Keys(s.waited)) {
-		share := min(1, s.waited[cpu].Seconds()/s.total.Seconds) // it may have waited between the windows, too
-		if share >= someWaiting {
+		if share := s.waitedShare(cpu); share >= someWaiting {
 			text += fmt.Sprintf("; other work had CPU %d for %.0f %% of the time", cpu, 100*share)
 		}
 	}
 	return text
+}
+
+// mostWaited is the share of its time that the poller waited which waited the longest.
+func (s *Saturated) mostWaited() (most float64) {
+	for cpu := range s.waited {
+		most = max(most, s.waitedShare(cpu))
+	}
+	return most
+}
+
+func (s *Saturated) waitedShare(cpu int) float64 {
+	return min(1, s.waited[cpu].Seconds()/s.total.Seconds) // it may have waited between the windows, too
 }
 
 // losing names the part that lost frames which the router had taken: the sink, when most of them did not fit its queue.

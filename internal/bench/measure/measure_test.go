@@ -279,6 +279,8 @@ func TestBottleneck(t *testing.T) {
 			[]string{"9.95 Mpps on average", "busy 100 %", "75 % to spare"}},
 		"disturbed": {simulated{capacity: 10e6, generator: 40e6, waited: 201 * time.Millisecond}, "router",
 			[]string{"to spare; other work had CPU 1 for 10 % of the time"}},
+		"busy machine": {simulated{capacity: 10e6, generator: 40e6, waited: 1840 * time.Millisecond}, "machine",
+			[]string{"9.95 Mpps on average", "other work had CPU 1 for 92 % of the time"}},
 		"silent router": {simulated{capacity: 10e6, generator: 40e6, silent: true}, "router",
 			[]string{"queue was full", "waited 75 %"}},
 		"generator": {simulated{capacity: 40e6, generator: 10e6}, "generator",

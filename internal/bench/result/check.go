@@ -77,8 +77,8 @@ func (r *Run) check() error {
 		rule{"frame_sizes", r.FrameSizes, len(r.FrameSizes) > 0 && slices.Min(r.FrameSizes) >= 14 &&
 			slices.Max(r.FrameSizes) <= 1<<16, "14 to 65536 bytes"},
 		rule{"bottleneck.component", r.Bottleneck.Component,
-			slices.Contains([]string{"", "generator", "router", "sink", "wire"}, r.Bottleneck.Component),
-			"generator, router, sink, wire"},
+			slices.Contains([]string{"", "generator", "machine", "router", "sink", "wire"}, r.Bottleneck.Component),
+			"generator, machine, router, sink, wire"},
 	)
 	return cmp.Or(err,
 		each("windows", r.Windows, (*Window).check),

@@ -129,7 +129,7 @@ type Node struct {
 
 // Bottleneck says what limited the saturated rate.
 type Bottleneck struct {
-	Component string `json:"component"` // generator, router, sink, wire
+	Component string `json:"component"` // generator, machine, router, sink, wire
 	Why       string `json:"why"`       // one sentence, with the figures that show it
 }
 
