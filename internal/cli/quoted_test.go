@@ -52,7 +52,8 @@ func quotedCommands(path, text string) []string {
 		add(singleQuoted.FindAllStringSubmatch(text, -1))
 		add(afterColon.FindAllStringSubmatch(text, -1))
 		if !strings.HasPrefix(path, "internal/bench/") { // there the name also begins sentences and lists of routers
-			add(wholeLiteral.FindAllStringSubmatch(text, -1))
+			// a literal of several lines has a command on each
+			add(wholeLiteral.FindAllStringSubmatch(strings.ReplaceAll(text, `\n`, `"+"`), -1))
 		}
 	case ".md":
 		block := false
@@ -147,6 +148,7 @@ func TestQuotedCommandsAreFound(t *testing.T) {
 		{"a.go", "x := \"sudo corelane cores verify --plan %s\"", "corelane cores verify --plan %s"},
 		{"a.go", "x := \"run 'corelane cores apply --plan x' first\"", "corelane cores apply --plan x"},
 		{"a.go", "x := \"run 'corelane cores \" +\n\t\"apply' first\"", "corelane cores apply"},
+		{"a.go", `x := "corelane port list\ncorelane drops"`, "corelane port list+corelane drops"},
 		{"a.go", "x := \"measure it here: corelane lab intrude\"", "corelane lab intrude"},
 		{"a.md", "```\nsudo corelane explain | less\n```", "corelane explain"},
 		{"a.md", "Try `corelane drops --all` first.", "corelane drops --all"},
