@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <rte_malloc.h>
 
@@ -23,7 +24,7 @@ const struct drop_reason *const frame_too_long = &drop_frame_too_long;
 
 struct port *port_table[PORT_MAX];
 struct port_fwd *port_fwds[PORT_MAX];
-static bool closing[PORT_MAX]; // ids of removed ports that a worker may still see
+static struct port *closing[PORT_MAX]; // removed ports that a worker may still see, by id
 static struct port_listener *listeners;
 static size_t settings_used; // bytes of port_config.settings
 
@@ -283,7 +284,7 @@ static void port_close(void *arg)
 	fwd = port_fwds[p->id];
 	rcu_publish(port_fwds[p->id], NULL);
 	rcu_defer(rte_free, fwd);
-	closing[p->id] = false;
+	closing[p->id] = NULL;
 	LOG(INFO, "port %s is closed", p->cfg.name);
 	rte_free(p);
 }
@@ -299,13 +300,38 @@ static void port_remove(struct port *p)
 		if (l->removed)
 			l->removed(p);
 	rcu_publish(port_table[p->id], NULL);
-	closing[p->id] = true;
+	closing[p->id] = p;
 	if (rcu_wait(WAIT_MS)) {
 		port_close(p);
 		return;
 	}
 	LOG(WARNING, "port %s stays open until a slow worker has stopped using it", p->cfg.name);
 	rcu_defer(port_close, p);
+}
+
+static bool same_device(const struct port_config *a, const struct port_config *b)
+{
+	return strcmp(a->kind, b->kind) == 0 && strcmp(a->ifname, b->ifname) == 0 && strcmp(a->netns, b->netns) == 0 &&
+	       strcmp(a->socket, b->socket) == 0 && strcmp(a->devargs, b->devargs) == 0;
+}
+
+// A device that a removed port still has open cannot be opened again. -EAGAIN if a worker still uses it.
+static int port_wait_closed(const struct port_config *cfg, struct error *err)
+{
+	unsigned i;
+
+	for (i = 0; i < PORT_MAX; i++) {
+		if (closing[i] == NULL || !same_device(&closing[i]->cfg, cfg))
+			continue;
+		if (!rcu_wait(GUARD_MS))
+			return error_set(err, EAGAIN, "port.name", cfg->name, "the same request later",
+					 "a port with this device is being removed, and a worker has not finished its "
+					 "packets for %u ms",
+					 GUARD_MS);
+		while (closing[i])
+			rcu_poll();
+	}
+	return 0;
 }
 
 struct port *port_add(const struct port_config *wanted, struct error *err)
@@ -320,7 +346,7 @@ struct port *port_add(const struct port_config *wanted, struct error *err)
 		error_set(err, EEXIST, "port.name", cfg.name, "a new name", "is taken");
 		return NULL;
 	}
-	if (port_check_listeners(NULL, &cfg, err) < 0)
+	if (port_check_listeners(NULL, &cfg, err) < 0 || port_wait_closed(&cfg, err) < 0)
 		return NULL;
 	p = port_new(&cfg, err);
 	if (p == NULL)
