@@ -48,10 +48,35 @@ void tunnel_set_router_mac(const struct rte_ether_addr *mac, const char *run_dir
 	tunnel_router_mac = rte_is_zero_ether_addr(mac) ? tunnel_derive_router_mac(run_dir) : *mac;
 }
 
+int tunnel_check_id(const char *field, uint32_t id, uint32_t min, uint32_t max, struct error *err)
+{
+	char valid[32];
+
+	snprintf(valid, sizeof(valid), "%u to %u", min, max);
+	if (id == 0)
+		return error_set(err, EINVAL, field, NULL, valid, "is missing");
+	return check_number(field, id, min, max, err);
+}
+
 int tunnel_check_vni(const struct tunnel_config *t, struct error *err)
 {
-	return check_number("nexthop.tunnel.vni", t->vni, LIMIT_TUNNEL_NEXTHOP_VNI_MIN, LIMIT_TUNNEL_NEXTHOP_VNI_MAX,
-			    err);
+	return tunnel_check_id("nexthop.tunnel.vni", t->vni, LIMIT_TUNNEL_NEXTHOP_VNI_MIN, LIMIT_TUNNEL_NEXTHOP_VNI_MAX,
+			       err);
+}
+
+static int tunnel_check_checksum(const struct tunnel_config *t, struct error *err)
+{
+	const char *value = t->udp6_checksum == UDP6_CHECKSUM_ON ? "on" : "off";
+
+	if (t->udp6_checksum == UDP6_CHECKSUM_DEFAULT)
+		return 0;
+	if (t->encap->proto != IPPROTO_UDP)
+		return error_set(err, EINVAL, "nexthop.tunnel.udp6_checksum", value, "default",
+				 "%s has no UDP checksum", t->encap->name);
+	if (t->remote.family == IPV4)
+		return error_set(err, EINVAL, "nexthop.tunnel.udp6_checksum", value, "default, or an IPv6 remote",
+				 "is for IPv6, and the remote is an IPv4 address");
+	return 0;
 }
 
 int tunnel_check(struct tunnel_config *t, struct error *err)
@@ -66,6 +91,8 @@ int tunnel_check(struct tunnel_config *t, struct error *err)
 				 "an address of the remote's family", "is of another family than the remote");
 	if (t->ttl == 0)
 		t->ttl = LIMIT_TUNNEL_NEXTHOP_TTL_DEFAULT;
+	if (tunnel_check_checksum(t, err) < 0)
+		return -EINVAL;
 	return t->encap->check ? t->encap->check(t, err) : 0;
 }
 

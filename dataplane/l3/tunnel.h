@@ -14,5 +14,7 @@ void *tunnel_push(struct nexthop *nh, unsigned n);
 // Pushes an Ethernet header between the MACs of the two routers.
 void tunnel_push_router_eth(struct nexthop *nh, const struct tunnel_config *t);
 
-bool tunnel_udp6_checksum(const struct tunnel_config *t);               // whether packets over IPv6 get a UDP checksum
+bool tunnel_udp6_checksum(const struct tunnel_config *t); // whether packets over IPv6 get a UDP checksum
+// Refuses a number that an encapsulation needs, and that is missing (0) or out of range.
+int tunnel_check_id(const char *field, uint32_t id, uint32_t min, uint32_t max, struct error *err);
 int tunnel_check_vni(const struct tunnel_config *t, struct error *err); // encap_ops.check of encapsulations with a VNI

@@ -194,15 +194,47 @@ static void checked(void **state)
 		struct tunnel_config t;
 		const char *remote, *local, *field;
 		int code;
+		const char *message;
 	} bad[] = {
-		{{.encap = encap_find("gre"), .label = 100}, REMOTE4, NULL, "nexthop.tunnel.encap", EINVAL},
+		{{.encap = encap_find("gre"), .label = 100}, REMOTE4, NULL, "nexthop.tunnel.encap", EINVAL, NULL},
 		{{.encap = encap_find("mplsoudp"), .label = 100},
 		 REMOTE4,
 		 "2001:db8::1",
 		 "nexthop.tunnel.local",
-		 EINVAL},
-		{{.encap = encap_find("mplsoudp"), .label = 0}, REMOTE4, NULL, "nexthop.tunnel.label", ERANGE},
-		{{.encap = encap_find("vxlan"), .vni = 0}, REMOTE4, NULL, "nexthop.tunnel.vni", ERANGE},
+		 EINVAL,
+		 NULL},
+		{{.encap = encap_find("mplsoudp"), .label = 0},
+		 REMOTE4,
+		 NULL,
+		 "nexthop.tunnel.label",
+		 EINVAL,
+		 "nexthop.tunnel.label: is missing; valid: 16 to 1048575"},
+		{{.encap = encap_find("mplsoudp"), .label = 15},
+		 REMOTE4,
+		 NULL,
+		 "nexthop.tunnel.label",
+		 ERANGE,
+		 "nexthop.tunnel.label '15': is out of range; valid: 16 to 1048575"},
+		{{.encap = encap_find("vxlan"), .vni = 0},
+		 REMOTE4,
+		 NULL,
+		 "nexthop.tunnel.vni",
+		 EINVAL,
+		 "nexthop.tunnel.vni: is missing; valid: 1 to 16777215"},
+		{{.encap = encap_find("vxlan"), .vni = 100, .udp6_checksum = UDP6_CHECKSUM_ON},
+		 REMOTE4,
+		 NULL,
+		 "nexthop.tunnel.udp6_checksum",
+		 EINVAL,
+		 "nexthop.tunnel.udp6_checksum 'on': is for IPv6, and the remote is an IPv4 address; valid: default, "
+		 "or an "
+		 "IPv6 remote"},
+		{{.encap = encap_find("mplsogre"), .label = 100, .udp6_checksum = UDP6_CHECKSUM_OFF},
+		 REMOTE6,
+		 NULL,
+		 "nexthop.tunnel.udp6_checksum",
+		 EINVAL,
+		 "nexthop.tunnel.udp6_checksum 'off': mplsogre has no UDP checksum; valid: default"},
 	};
 	struct tunnel_config t;
 	struct error err;
@@ -215,6 +247,8 @@ static void checked(void **state)
 			t.local = router_addr(bad[i].local);
 		assert_int_equal(tunnel_check(&t, &err), -bad[i].code);
 		assert_string_equal(err.field, bad[i].field);
+		if (bad[i].message)
+			assert_string_equal(err.message, bad[i].message);
 	}
 	t = (struct tunnel_config){.encap = encap_find("vxlan"), .vni = (1 << 24) - 1, .remote = router_addr(REMOTE6)};
 	assert_int_equal(tunnel_check(&t, &err), 0);

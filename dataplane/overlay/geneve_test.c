@@ -253,8 +253,8 @@ static void checked(void **state)
 				   .tunnel = {.encap = encap_find("geneve"), .remote = router_addr("203.0.113.9")}};
 	struct error err = {0};
 
-	assert_int_equal(nexthop_add(&c, true, &err), -ERANGE);
-	assert_string_equal(err.field, "nexthop.tunnel.vni");
+	assert_int_equal(nexthop_add(&c, true, &err), -EINVAL);
+	assert_string_equal(err.message, "nexthop.tunnel.vni: is missing; valid: 1 to 16777215");
 	c.tunnel.vni = 1 << 24;
 	assert_int_equal(nexthop_add(&c, true, &err), -ERANGE);
 }

@@ -22,7 +22,7 @@ const struct drop_reason *const mpls_ttl = &drop_mpls_ttl_zero;
 
 int mpls_check(const struct tunnel_config *t, struct error *err)
 {
-	return check_number("nexthop.tunnel.label", t->label, LIMIT_TUNNEL_NEXTHOP_LABEL_MIN, LABEL_MAX - 1, err);
+	return tunnel_check_id("nexthop.tunnel.label", t->label, LIMIT_TUNNEL_NEXTHOP_LABEL_MIN, LABEL_MAX - 1, err);
 }
 
 void mpls_push(struct nexthop *nh, const struct tunnel_config *t)

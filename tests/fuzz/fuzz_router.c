@@ -98,7 +98,9 @@ static void add_tunnel(uint32_t id, unsigned kind, uint32_t label, bool special)
 					  .label = label,
 					  .vni = label};
 	c.tunnel.uniform = c.tunnel.gre_has_key = special;
-	c.tunnel.udp6_checksum = special ? UDP6_CHECKSUM_OFF : UDP6_CHECKSUM_DEFAULT;
+	c.tunnel.udp6_checksum = special && c.tunnel.remote.family == IPV6 && c.tunnel.encap->proto == IPPROTO_UDP
+					 ? UDP6_CHECKSUM_OFF
+					 : UDP6_CHECKSUM_DEFAULT;
 	router_nexthop(&c);
 }
 
