@@ -92,24 +92,55 @@ static void user_copy(char *buf, size_t size, const char *text)
 			*buf = '?';
 }
 
-void user_object(const ProtobufCMessage *req, char *buf, size_t size)
+static size_t user_count(const ProtobufCMessage *msg, const ProtobufCFieldDescriptor *f)
 {
-	const ProtobufCMessageDescriptor *type = req->descriptor;
+	return *(const size_t *)((const uint8_t *)msg + f->quantifier_offset);
+}
+
+// The first field of a message within the request is the object's key. A list is none: settings have no key.
+static void user_key(const ProtobufCMessage *msg, bool within, char *buf, size_t size)
+{
+	const ProtobufCMessageDescriptor *type = msg->descriptor;
 	const ProtobufCFieldDescriptor *f = type->fields;
 	const void *value;
 
-	buf[0] = '\0';
 	if (type->n_fields == 0)
 		return;
-	value = (const uint8_t *)req + f->offset;
+	value = (const uint8_t *)msg + f->offset;
 	if (f->label == PROTOBUF_C_LABEL_REPEATED)
-		snprintf(buf, size, "%zu %s", *(const size_t *)((const uint8_t *)req + f->quantifier_offset), f->name);
+		snprintf(buf, within ? 1 : size, "%zu %s", user_count(msg, f), f->name);
 	else if (f->type == PROTOBUF_C_TYPE_MESSAGE && *(ProtobufCMessage *const *)value)
-		user_object(*(ProtobufCMessage *const *)value, buf, size);
+		user_key(*(ProtobufCMessage *const *)value, true, buf, size);
 	else if (f->type == PROTOBUF_C_TYPE_STRING)
 		user_copy(buf, size, *(char *const *)value);
 	else if (f->type == PROTOBUF_C_TYPE_UINT32)
 		snprintf(buf, size, "%" PRIu32, *(const uint32_t *)value);
+}
+
+// Appends the names of the fields that a Set changes, as many as fit.
+static void user_fields(const ProtobufCMessage *req, char *buf, size_t size)
+{
+	const ProtobufCFieldDescriptor *f = protobuf_c_message_descriptor_get_field_by_name(req->descriptor, "fields");
+	size_t i, n = f && f->type == PROTOBUF_C_TYPE_STRING ? user_count(req, f) : 0, len;
+	char *const *names = n ? *(char *const *const *)((const uint8_t *)req + f->offset) : NULL;
+
+	for (i = 0; i < n; i++) {
+		len = strlen(buf);
+		if (len + strlen(names[i]) + sizeof(", , ...") > size) {
+			snprintf(buf + len, size - len, "%s...", len ? ", " : "");
+			return;
+		}
+		snprintf(buf + len, size - len, "%s", len == 0 ? "" : i == 0 ? " " : ", ");
+		len = strlen(buf);
+		user_copy(buf + len, size - len, names[i]);
+	}
+}
+
+void user_object(const ProtobufCMessage *req, char *buf, size_t size)
+{
+	buf[0] = '\0';
+	user_key(req, false, buf, size);
+	user_fields(req, buf, size);
 }
 
 // Whether an event may be reported now; else it is counted.

@@ -14,6 +14,7 @@
 #include "common.pb-c.h"
 #include "port.pb-c.h"
 #include "route.pb-c.h"
+#include "system.pb-c.h"
 #include "worker.pb-c.h"
 
 static const struct api_client client = {.uid = 1001, .pid = 42, .role = ROLE_ADMINISTER};
@@ -60,6 +61,34 @@ static void objects(void **state)
 	assert_string_equal(text, "");
 }
 
+static void changed_fields(void **state)
+{
+	char *names[] = {"mac_age_seconds", "rebalance_seconds\n", "flow_tcp_strict", "accept_udp6_zero"};
+	Corelane__V1__SettingsSetRequest set = CORELANE__V1__SETTINGS_SET_REQUEST__INIT;
+	Corelane__V1__PortSetRequest port_set = CORELANE__V1__PORT_SET_REQUEST__INIT;
+	Corelane__V1__Settings settings = CORELANE__V1__SETTINGS__INIT;
+	Corelane__V1__Port port = CORELANE__V1__PORT__INIT;
+	char text[48];
+
+	set.settings = &settings;
+	set.fields = names;
+	set.n_fields = 1;
+	user_object(&set.base, text, sizeof(text));
+	assert_string_equal(text, "mac_age_seconds");
+	set.n_fields = 2;
+	user_object(&set.base, text, sizeof(text));
+	assert_string_equal(text, "mac_age_seconds, rebalance_seconds?");
+	set.n_fields = 4;
+	user_object(&set.base, text, sizeof(text));
+	assert_string_equal(text, "mac_age_seconds, rebalance_seconds?, ...");
+	port.name = "vm1";
+	port_set.port = &port;
+	port_set.fields = names;
+	port_set.n_fields = 1;
+	user_object(&port_set.base, text, sizeof(text));
+	assert_string_equal(text, "vm1 mac_age_seconds");
+}
+
 // The last event, which must be of this kind.
 static const char *reported(const char *kind)
 {
@@ -104,7 +133,7 @@ static void bounded_events(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(admission), cmocka_unit_test(objects),
-					   cmocka_unit_test(bounded_events)};
+					   cmocka_unit_test(changed_fields), cmocka_unit_test(bounded_events)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
