@@ -266,3 +266,18 @@ int cpu_list_set_affinity(int tid, const struct cpu_list *l)
 {
 	return sched_setaffinity(tid, sizeof(*l), (const cpu_set_t *)(const void *)l) < 0 ? -errno : 0;
 }
+
+// The kernel keeps those CPUs of a set that the thread's cpuset has.
+int cpu_list_get_allowed(struct cpu_list *out)
+{
+	struct cpu_list before, all;
+	int ret = cpu_list_get_affinity(0, &before);
+
+	memset(&all, 0xff, sizeof(all));
+	*out = before;
+	if (ret == 0 && cpu_list_set_affinity(0, &all) == 0) {
+		ret = cpu_list_get_affinity(0, out);
+		cpu_list_set_affinity(0, &before);
+	}
+	return ret;
+}

@@ -47,3 +47,4 @@ struct cpu_list cpu_list_without(const struct cpu_list *a, const struct cpu_list
 // thread may use none of the CPUs.
 int cpu_list_get_affinity(int tid, struct cpu_list *out);
 int cpu_list_set_affinity(int tid, const struct cpu_list *l);
+int cpu_list_get_allowed(struct cpu_list *out); // the CPUs that the calling thread may be given

@@ -189,6 +189,10 @@ static void affinity_of_a_thread(void **state)
 	assert_int_equal(cpu_list_get_affinity(0, &now), 0);
 	assert_true(cpu_list_eq(&one, &now));
 	assert_int_equal((unsigned)sched_getcpu(), cpu_list_last(&before));
+	assert_int_equal(cpu_list_get_allowed(&now), 0);
+	assert_true(cpu_list_within(&before, &now));
+	assert_int_equal(cpu_list_get_affinity(0, &now), 0);
+	assert_true(cpu_list_eq(&now, &one)); // unchanged
 	assert_int_equal(cpu_list_set_affinity(0, &before), 0);
 	memset(&one, 0, sizeof(one));
 	assert_int_equal(cpu_list_set_affinity(0, &one), -EINVAL);

@@ -140,6 +140,11 @@ static int lock_run_dir(const char *dir, struct error *err)
 		return error_set(err, errno, "--run-dir", dir, "a path that can be created", "%s", strerror(errno));
 	snprintf(path, sizeof(path), "%s/corelaned.lock", dir);
 	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0640);
+	if (fd < 0 && errno == EACCES && access(path, F_OK) == 0) // a daemon of another user has left it
+		return error_set(
+			err, EACCES, "--run-dir", dir,
+			"another directory, or this one once corelaned.lock is removed while no corelaned runs there",
+			"%s cannot be opened by uid %u: Permission denied", path, (unsigned)geteuid());
 	if (fd < 0)
 		return error_set(err, errno, "--run-dir", dir, "a directory that can be written to", "%s",
 				 strerror(errno));
@@ -316,6 +321,8 @@ int main(int argc, char **argv)
 		return main_fail(&err);
 	if (ret > 0)
 		return 0;
+	if (o.check && privilege_check(&rights, &err) < 0)
+		return main_fail(&err);
 	if (o.check) {
 		printf("options are valid%s\n",
 		       cpu_list_empty(&o.overlap) ? "" : "; workers share CPUs with other threads");

@@ -6,6 +6,7 @@
 #include "port/vhost.h"
 
 #include <errno.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -116,6 +117,20 @@ static void vhost_on_watch(void *arg)
 		vhost_reconnect(v);
 }
 
+static int vhost_refuse_path(const char *path, int code, struct error *err)
+{
+	char valid[128] = "a path in a directory that exists", buf[1024];
+	struct passwd entry, *self = NULL;
+
+	if (code == EACCES && getpwuid_r(geteuid(), &entry, buf, sizeof(buf), &self) == 0 && self)
+		snprintf(valid, sizeof(valid), "a path in a directory that user %s, the daemon's, may write to",
+			 self->pw_name);
+	else if (code == EACCES)
+		snprintf(valid, sizeof(valid), "a path in a directory that uid %u, the daemon's, may write to",
+			 (unsigned)geteuid());
+	return error_set(err, code, "vhost.socket", path, valid, "cannot be bound: %s", strerror(code));
+}
+
 // A server's path must not be in use; a socket that nobody listens on is removed.
 static int vhost_check_path(const char *path, struct error *err)
 {
@@ -138,9 +153,7 @@ static int vhost_check_path(const char *path, struct error *err)
 		close(fd);
 	if (ret == -EADDRINUSE)
 		return error_set(err, EEXIST, "vhost.socket", path, "a path that does not exist", "is in use");
-	return ret == 0 ? 0
-			: error_set(err, -ret, "vhost.socket", path, "a path in a directory that exists",
-				    "cannot be bound: %s", strerror(-ret));
+	return ret == 0 ? 0 : vhost_refuse_path(path, -ret, err);
 }
 
 static int vhost_check_mtu(uint16_t mtu, struct error *err)

@@ -133,14 +133,29 @@ static int helper_begin(void *arg, struct error *err)
 	return ret < 0 ? ret : filter_helper();
 }
 
+static struct passwd *find_user(const char *name, struct error *err)
+{
+	struct passwd *pw = getpwnam(name);
+
+	if (pw && pw->pw_uid != 0)
+		return pw;
+	error_set(err, EINVAL, "--user", name, "a user of this machine other than root",
+		  pw ? "has all rights" : "does not exist");
+	return NULL;
+}
+
+int privilege_check(const struct privilege_options *o, struct error *err)
+{
+	return o->user[0] && find_user(o->user, err) == NULL ? -EINVAL : 0;
+}
+
 static int drop_to(const struct privilege_options *o, struct error *err)
 {
-	struct passwd *pw = getpwnam(o->user);
+	struct passwd *pw = find_user(o->user, err);
 	int ret;
 
-	if (pw == NULL || pw->pw_uid == 0)
-		return error_set(err, EINVAL, "--user", o->user, "a user of this machine other than root",
-				 pw ? "has all rights" : "does not exist");
+	if (pw == NULL)
+		return -EINVAL;
 	ret = make_run_dir(o->run_dir, pw, err);
 	if (ret == 0 && port_kind_allowed("tap"))
 		ret = helper_start(helper_begin, pw, err);

@@ -15,6 +15,9 @@ struct privilege_options {
 	bool core_dumps; // allowed, without packets and guests' memory
 };
 
+// Whether the user can be become, without any effect. Returns 0, or -EINVAL with err filled.
+int privilege_check(const struct privilege_options *o, struct error *err);
+
 // Starts the helper and becomes the user, with the capabilities that the allowed kinds of port need
 // (port_kind_allowed()). Before EAL, while the process has one thread. Returns 0, or -errno with err filled.
 int privilege_drop(const struct privilege_options *o, struct error *err);

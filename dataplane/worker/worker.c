@@ -7,6 +7,7 @@
 
 #include <rte_malloc.h>
 
+#include "base/cpu_list.h"
 #include "base/doorbell.h"
 #include "base/id_table.h"
 #include "base/log.h"
@@ -110,7 +111,8 @@ static struct worker *worker_new(uint32_t id, const struct worker_config *cfg, s
 
 static int worker_begin(struct worker *w, struct error *err)
 {
-	char text[16];
+	char text[16], valid[CPU_LIST_TEXT + 16], cpus[CPU_LIST_TEXT];
+	struct cpu_list allowed;
 	int ret;
 
 	if (!worker_set_growing(w->id))
@@ -118,11 +120,12 @@ static int worker_begin(struct worker *w, struct error *err)
 				 "cannot be added while another worker is stalled: they would share a "
 				 "transmit queue");
 	ret = worker_start(w);
+	if (ret == 0)
+		return 0;
 	snprintf(text, sizeof(text), "%u", w->cpu);
-	if (ret < 0)
-		return error_set(err, -ret, "worker.cpu", text, "a CPU that this process may use",
-				 "a worker cannot run there: %s", strerror(-ret));
-	return 0;
+	cpu_list_get_allowed(&allowed);
+	snprintf(valid, sizeof(valid), "one of CPUs %s", cpu_list_format(&allowed, cpus, sizeof(cpus)));
+	return error_set(err, -ret, "worker.cpu", text, valid, "a worker cannot run there: %s", strerror(-ret));
 }
 
 struct worker *worker_add(uint32_t id, const struct worker_config *cfg, struct error *err)

@@ -40,7 +40,7 @@ func newPortAdd(a *app) *cobra.Command {
   corelane port add fab1 fabric dpdk 0000:3b:00.0 --address 2001:db8::1/64 --queues 4
   corelane port add vm1 tenant tap --netns blue --vrf red --gateway 10.1.0.1/24 --guest-address 10.1.0.11/32
   corelane port add vm2 tenant memif --socket /run/x.sock --id 0 --client --vrf red
-  corelane port add vm3 tenant vhost --socket /run/vm3.sock --bridge lan
+  corelane port add vm3 tenant vhost --socket /run/corelane/vm3.sock --bridge lan
   corelane port add host0 host tap --ifname host0 --fabric fab0`,
 		func(ctx context.Context, args []string) error {
 			port.Name = args[0]

@@ -4,9 +4,11 @@ import contextlib
 import os
 import pwd
 import re
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import types
 
@@ -247,11 +249,42 @@ def test_forbidden_system_call_of_the_unfiltered():
         assert d.stop() == 0
 
 
-@pytest.mark.parametrize("user,why", [("root", "has all rights"), ("none-such", "does not exist")])
-def test_refused_users(tmp_path, user, why):
+def test_refusals_name_what_is_possible():
+    d = start()
+    try:
+        d.cli("bridge", "add", "lan")
+        with pytest.raises(Refused, match="cannot be bound: Permission denied; valid: a path in a directory that user nobody, the daemon's, "
+                                          "may write to"):
+            d.cli("port", "add", "vm3", "tenant", "vhost", "--socket", "/root/vm3.sock", "--bridge", "lan")
+        with pytest.raises(Refused, match=r"a worker cannot run there: Invalid argument; valid: one of CPUs [0-9,-]+$"):
+            d.cli("worker", "add", 9, "--cpu", 16000)
+    finally:
+        d.stop()
+
+
+def refused_start(run_dir, *options):
     program = os.environ.get("CORELANED") or os.path.join(ROOT, "build", "dataplane", "corelaned")
-    done = subprocess.run([program, "--run-dir", str(tmp_path / "run"), "--no-huge", "--user", user], capture_output=True, text=True, check=False,
+    return subprocess.run([program, "--run-dir", str(run_dir), "--no-huge", *options], capture_output=True, text=True, check=False,
                           timeout=30)
+
+
+def test_lock_of_another_user():
+    """The error names the lock that root's daemon has left, and says what to do."""
+    with tempfile.TemporaryDirectory() as directory:
+        shutil.chown(directory, USER)
+        lock = os.path.join(directory, "corelaned.lock")
+        os.close(os.open(lock, os.O_CREAT | os.O_WRONLY, 0o640))
+        done = refused_start(directory, "--user", USER)
+        assert done.returncode == 2
+        assert (f"corelaned: --run-dir '{directory}': {lock} cannot be opened by uid {pwd.getpwnam(USER).pw_uid}: "
+                "Permission denied; valid: another directory, or this one once corelaned.lock is removed while no corelaned "
+                "runs there\n") in done.stderr
+
+
+@pytest.mark.parametrize("check", [[], ["--check"]])
+@pytest.mark.parametrize("user,why", [("root", "has all rights"), ("none-such", "does not exist")])
+def test_refused_users(tmp_path, user, why, check):
+    done = refused_start(tmp_path / "run", "--user", user, *check)
     assert done.returncode == 2
     assert done.stderr == f"corelaned: --user '{user}': {why}; valid: a user of this machine other than root\n"
     assert not (tmp_path / "run").exists()
