@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fuzz_router.h"
 
+#include <netinet/in.h>
 #include <stdio.h>
 
 #include <rte_cycles.h>
