@@ -442,3 +442,33 @@ const char *const *api_settable(const ProtobufCMessageDescriptor *type)
 	}
 	return NULL;
 }
+
+const void *api_field_find(const char *name, const void *rows, size_t n, size_t size)
+{
+	const uint8_t *row = rows;
+	size_t i;
+
+	for (i = 0; i < n; i++, row += size)
+		if (strcmp(*(const char *const *)row, name) == 0)
+			return row;
+	return NULL;
+}
+
+const char *api_field_missing(const ProtobufCMessageDescriptor *type, const void *rows, size_t n, size_t size)
+{
+	const char *const *name = api_settable(type);
+
+	while (*name && api_field_find(*name, rows, n, size))
+		name++;
+	return *name;
+}
+
+void api_field_verify(const ProtobufCMessageDescriptor *type, const void *rows, size_t n, size_t size)
+{
+	const char *missing = api_field_missing(type, rows, n, size);
+
+	if (missing == NULL)
+		return;
+	fprintf(stderr, "%s.%s: api/*.proto has this field, but nothing decodes it\n", type->short_name, missing);
+	abort();
+}

@@ -481,9 +481,24 @@ static void tables_fit(void **state)
 	}
 }
 
+static void decoded_fields(void **state)
+{
+	const struct {
+		const char *name;
+		int value;
+	} rows[] = {{"bit_rate", 1}, {"burst_bytes", 2}, {"packet_rate", 3}, {"burst_packets", 4}};
+	const ProtobufCMessageDescriptor *meter = &corelane__v1__meter__descriptor;
+
+	assert_int_equal(API_FIELD_FIND(rows, "packet_rate")->value, 3);
+	assert_null(API_FIELD_FIND(rows, "name"));
+	assert_null(api_field_missing(meter, API_FIELD_ROWS(rows)));
+	assert_string_equal(api_field_missing(meter, rows, 3, sizeof(rows[0])), "burst_packets");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(decoded_fields),
 		cmocka_unit_test(numbers),
 		cmocka_unit_test(ids),
 		cmocka_unit_test(hosts),

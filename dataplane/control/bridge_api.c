@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "api/api.h"
+#include "api/check.h"
 #include "bridge.pb-c.h"
 #include "l2/bridge.h"
 #include "port/registry.h"
@@ -16,17 +17,31 @@ static void bridge_api_decode_flood(const Corelane__V1__Bridge *in, struct bridg
 		memcpy(c->flood, in->flood, in->n_flood * sizeof(c->flood[0]));
 }
 
-static void bridge_api_decode_field(const char *field, const Corelane__V1__Bridge *in, struct bridge_config *c)
+static void bridge_api_decode_unknown(const Corelane__V1__Bridge *in, struct bridge_config *c)
 {
-	if (strcmp(field, "unknown_unicast") == 0)
-		c->drop_unknown = in->unknown_unicast == CORELANE__V1__UNKNOWN_UNICAST__UNKNOWN_UNICAST_DROP;
-	else if (strcmp(field, "flood") == 0)
-		bridge_api_decode_flood(in, c);
-	else if (strcmp(field, "no_learning") == 0)
-		c->no_learning = in->no_learning;
-	else
-		c->mac_limit = in->mac_limit; // api/bridge.proto has no other
+	c->drop_unknown = in->unknown_unicast == CORELANE__V1__UNKNOWN_UNICAST__UNKNOWN_UNICAST_DROP;
 }
+
+static void bridge_api_decode_no_learning(const Corelane__V1__Bridge *in, struct bridge_config *c)
+{
+	c->no_learning = in->no_learning;
+}
+
+static void bridge_api_decode_mac_limit(const Corelane__V1__Bridge *in, struct bridge_config *c)
+{
+	c->mac_limit = in->mac_limit;
+}
+
+static const struct {
+	const char *name;
+	void (*decode)(const Corelane__V1__Bridge *in, struct bridge_config *c);
+} bridge_fields[] = {
+	{"unknown_unicast", bridge_api_decode_unknown},
+	{"flood", bridge_api_decode_flood},
+	{"no_learning", bridge_api_decode_no_learning},
+	{"mac_limit", bridge_api_decode_mac_limit},
+};
+API_FIELDS(bridge, bridge_fields)
 
 static void bridge_api_encode_ports(struct api_call *call, const struct bridge *b, Corelane__V1__Bridge *out)
 {
@@ -85,7 +100,7 @@ static int bridge_api_set(struct api_call *call, const void *req, void *resp, st
 		return -ENOENT;
 	c = b->cfg;
 	for (i = 0; i < in->n_fields; i++)
-		bridge_api_decode_field(in->fields[i], in->bridge, &c);
+		API_FIELD_FIND(bridge_fields, in->fields[i])->decode(in->bridge, &c);
 	ret = bridge_set(b, &c, err);
 	if (ret == 0)
 		bridge_api_encode(call, b, resp);

@@ -5,22 +5,32 @@
 #include <string.h>
 
 #include "api/api.h"
+#include "api/check.h"
 #include "meter.pb-c.h"
 #include "policy/meter.h"
 
 typedef Corelane__V1__Meter PbMeter;
 
-static void meter_api_decode_field(const char *field, const PbMeter *in, struct meter_config *c)
-{
-	if (strcmp(field, "bit_rate") == 0)
-		c->bit_rate = in->bit_rate;
-	else if (strcmp(field, "burst_bytes") == 0)
-		c->burst_bytes = in->burst_bytes;
-	else if (strcmp(field, "packet_rate") == 0)
-		c->packet_rate = in->packet_rate;
-	else
-		c->burst_packets = in->burst_packets; // api/meter.proto has no other
-}
+#define METER_FIELD(field)                                                              \
+	static void meter_api_decode_##field(const PbMeter *in, struct meter_config *c) \
+	{                                                                               \
+		c->field = in->field;                                                   \
+	}
+METER_FIELD(bit_rate)
+METER_FIELD(burst_bytes)
+METER_FIELD(packet_rate)
+METER_FIELD(burst_packets)
+
+static const struct {
+	const char *name;
+	void (*decode)(const PbMeter *in, struct meter_config *c);
+} meter_fields[] = {
+	{"bit_rate", meter_api_decode_bit_rate},
+	{"burst_bytes", meter_api_decode_burst_bytes},
+	{"packet_rate", meter_api_decode_packet_rate},
+	{"burst_packets", meter_api_decode_burst_packets},
+};
+API_FIELDS(meter, meter_fields)
 
 static void meter_api_encode(struct api_call *call, struct meter *m, PbMeter *out)
 {
@@ -74,7 +84,7 @@ static int meter_api_set(struct api_call *call, const void *req, void *resp, str
 		return -ENOENT;
 	c = m->cfg;
 	for (i = 0; i < in->n_fields; i++)
-		meter_api_decode_field(in->fields[i], in->meter, &c);
+		API_FIELD_FIND(meter_fields, in->fields[i])->decode(in->meter, &c);
 	ret = meter_set(m, &c, err);
 	if (ret == 0)
 		meter_api_encode(call, m, resp);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "api/api.h"
+#include "api/check.h"
 #include "mirror.pb-c.h"
 #include "policy/mirror.h"
 #include "port/registry.h"
@@ -60,15 +61,27 @@ static int mirror_api_decode_target(const PbMirror *in, struct mirror_config *c,
 	return 0;
 }
 
-static int mirror_api_decode_field(const char *field, const PbMirror *in, struct mirror_config *c, struct error *err)
+static int mirror_api_decode_direction(const PbMirror *in, struct mirror_config *c, struct error *err)
 {
-	if (strcmp(field, "target") == 0)
-		return mirror_api_decode_target(in, c, err);
-	if (strcmp(field, "direction") == 0)
-		return c->direction = (enum mirror_direction)in->direction, 0;
-	c->snap = in->snap_length; // api/mirror.proto has no other
+	c->direction = (enum mirror_direction)in->direction;
 	return 0;
 }
+
+static int mirror_api_decode_snap(const PbMirror *in, struct mirror_config *c, struct error *err)
+{
+	c->snap = in->snap_length;
+	return 0;
+}
+
+static const struct {
+	const char *name;
+	int (*decode)(const PbMirror *in, struct mirror_config *c, struct error *err);
+} mirror_fields[] = {
+	{"target", mirror_api_decode_target},
+	{"direction", mirror_api_decode_direction},
+	{"snap_length", mirror_api_decode_snap},
+};
+API_FIELDS(mirror, mirror_fields)
 
 static void mirror_api_encode_collector(struct api_call *call, const struct tunnel_config *t, PbMirror *out)
 {
@@ -152,7 +165,7 @@ static int mirror_api_set(struct api_call *call, const void *req, void *resp, st
 		return -ENOENT;
 	c = m->cfg;
 	for (i = 0; i < in->n_fields && ret == 0; i++)
-		ret = mirror_api_decode_field(in->fields[i], in->mirror, &c, err);
+		ret = API_FIELD_FIND(mirror_fields, in->fields[i])->decode(in->mirror, &c, err);
 	if (ret == 0)
 		ret = mirror_set(m, &c, err);
 	if (ret == 0)

@@ -272,32 +272,11 @@ static const struct port_field {
 	FIELD(polled_by),
 };
 
-static const struct port_field *port_decode_find(const char *name)
-{
-	unsigned i;
-
-	for (i = 0; i < RTE_DIM(port_fields); i++)
-		if (strcmp(port_fields[i].name, name) == 0)
-			return &port_fields[i];
-	return NULL;
-}
-
-// Runs before main(), so that no request meets a field of the API that nothing decodes.
-RTE_INIT(port_decode_check)
-{
-	const char *const *name;
-
-	for (name = api_settable(&corelane__v1__port__descriptor); *name; name++) {
-		if (port_decode_find(*name) == NULL) {
-			fprintf(stderr, "port.%s: api/port.proto has this field, but nothing decodes it\n", *name);
-			abort();
-		}
-	}
-}
+API_FIELDS(port, port_fields)
 
 int port_decode_field(const PbPort *in, const char *field, struct port_config *c, struct error *err)
 {
-	return port_decode_find(field)->decode(in, c, err);
+	return API_FIELD_FIND(port_fields, field)->decode(in, c, err);
 }
 
 int port_decode(const PbPort *in, struct port_config *c, struct error *err)

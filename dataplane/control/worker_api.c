@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "api/api.h"
+#include "api/check.h"
 #include "control/worker_message.h"
 #include "port/registry.h"
 #include "worker/handoff.h"
@@ -83,24 +84,56 @@ struct worker *worker_api_find(uint32_t id, struct error *err)
 	return w;
 }
 
-static int worker_api_set_field(struct worker *w, const PbWorker *in, const char *field, struct error *err)
+static int worker_api_set_cpu(struct worker *w, const PbWorker *in, struct error *err)
 {
-	if (strcmp(field, "cpu") == 0)
-		return worker_move(w, in->cpu, err);
-	if (strcmp(field, "role") == 0)
-		return worker_set_role(w, (enum worker_role)in->role, err);
-	if (strcmp(field, "target") == 0)
-		return worker_api_set_target(w, in->target, err);
-	if (strcmp(field, "ring_size") == 0)
-		return worker_set_ring_size(w, in->ring_size, err);
-	if (strcmp(field, "idle") == 0)
-		return worker_set_idle(w, (enum idle_policy)in->idle, err);
-	if (strcmp(field, "sleep_max_us") == 0)
-		worker_set_sleep_max(w, in->sleep_max_us);
-	else // api/worker.proto has no other
-		worker_set_loop_threshold(w, in->loop_threshold_us);
+	return worker_move(w, in->cpu, err);
+}
+
+static int worker_api_set_role(struct worker *w, const PbWorker *in, struct error *err)
+{
+	return worker_set_role(w, (enum worker_role)in->role, err);
+}
+
+static int worker_api_set_target_of(struct worker *w, const PbWorker *in, struct error *err)
+{
+	return worker_api_set_target(w, in->target, err);
+}
+
+static int worker_api_set_ring_size(struct worker *w, const PbWorker *in, struct error *err)
+{
+	return worker_set_ring_size(w, in->ring_size, err);
+}
+
+static int worker_api_set_idle(struct worker *w, const PbWorker *in, struct error *err)
+{
+	return worker_set_idle(w, (enum idle_policy)in->idle, err);
+}
+
+static int worker_api_set_sleep_max(struct worker *w, const PbWorker *in, struct error *err)
+{
+	worker_set_sleep_max(w, in->sleep_max_us);
 	return 0;
 }
+
+static int worker_api_set_loop_threshold(struct worker *w, const PbWorker *in, struct error *err)
+{
+	worker_set_loop_threshold(w, in->loop_threshold_us);
+	return 0;
+}
+
+static const struct {
+	const char *name;
+	int (*set)(struct worker *w, const PbWorker *in, struct error *err);
+} worker_fields[] = {
+	{"cpu", worker_api_set_cpu},
+	{"role", worker_api_set_role},
+	{"target", worker_api_set_target_of},
+	{"ring_size", worker_api_set_ring_size},
+	{"idle", worker_api_set_idle},
+	{"sleep_max_us", worker_api_set_sleep_max},
+	{"loop_threshold_us", worker_api_set_loop_threshold},
+};
+API_FIELDS(worker, worker_fields)
 
 static int worker_api_set(struct api_call *call, const void *req, void *resp, struct error *err)
 {
@@ -110,7 +143,7 @@ static int worker_api_set(struct api_call *call, const void *req, void *resp, st
 	size_t i;
 
 	for (i = 0; i < in->n_fields && ret == 0; i++)
-		ret = worker_api_set_field(w, in->worker, in->fields[i], err);
+		ret = API_FIELD_FIND(worker_fields, in->fields[i])->set(w, in->worker, err);
 	if (ret == 0)
 		worker_encode(call, w, resp);
 	return ret;
