@@ -418,11 +418,10 @@ static void add_tunnel6(unsigned encap)
 {
 	struct nexthop_config c = {.id = TUNNEL6(encap), .kind = NH_TUNNEL};
 
-	c.tunnel = (struct tunnel_config){.encap = encap_find(encaps[encap].name),
-					  .remote = router_addr(HOST6),
-					  .label = ID,
-					  .vni = ID,
-					  .udp6_checksum = UDP6_CHECKSUM_OFF};
+	c.tunnel = (struct tunnel_config){
+		.encap = encap_find(encaps[encap].name), .remote = router_addr(HOST6), .label = ID, .vni = ID};
+	if (c.tunnel.encap->proto == IPPROTO_UDP)
+		c.tunnel.udp6_checksum = UDP6_CHECKSUM_OFF;
 	router_nexthop(&c);
 }
 
