@@ -81,7 +81,7 @@ def ends(network, router):
 @outsides
 def test_only_the_ends_of_tunnels(ends, router, encap, under):
     packet = udp_packet(4, FAR, T1)
-    far = {4: "198.18.7.7", 6: "2001:db8:99::7"}  # no route leads there: it is not asked for its MAC
+    far = {4: "198.18.77.7", 6: "2001:db8:99::77"}  # only this test's tunnel leads there, and no route
     ends(encap, far[under])
     with router.drops(tunnel_source=1):
         out = router.run("fab0", frame(encap, under, packet, far), frame(encap, under, packet, STRANGER))
