@@ -211,7 +211,7 @@ func (p *Process) signal(sig syscall.Signal) error {
 }
 
 // Stop ends the process and its children: with SIGTERM, and after a while with SIGKILL. It is an error when the process
-// had ended by itself.
+// had ended by itself, or ends of a signal that is not one of these.
 func (p *Process) Stop() error {
 	if p == nil {
 		return nil
@@ -221,21 +221,33 @@ func (p *Process) Stop() error {
 		if err := p.Ended(); err != nil {
 			return err
 		}
-		_ = unix.Kill(-p.Pid, sig)
+		gone := errors.Is(unix.Kill(-p.Pid, sig), unix.ESRCH)
 		_ = unix.Kill(-p.Pid, unix.SIGCONT) // a paused process does not see the first signal
-		if p.waitGone() {
+		if p.waitEnded() {
+			if gone || p.diedOfAnother(sig) {
+				return p.Ended()
+			}
 			return nil
 		}
 	}
 	return fmt.Errorf("%s: pid %d is still alive", p.command.Name, p.Pid)
 }
 
-// waitGone asks for the process group too: a busy kernel was seen to take seconds from the end of a process to the end
-// of wait4(2) for it.
-func (p *Process) waitGone() bool {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	return wait.Until(ctx, time.Millisecond, func() (bool, error) {
-		return p.Ended() != nil || errors.Is(unix.Kill(-p.Pid, 0), unix.ESRCH), nil
-	}) == nil
+func (p *Process) waitEnded() bool {
+	select {
+	case <-p.ended:
+		return true
+	case <-time.After(patience):
+		return false
+	}
+}
+
+// diedOfAnother says whether a signal that Stop does not send up to this one was the end of the process.
+func (p *Process) diedOfAnother(sent syscall.Signal) bool {
+	var exit *exec.ExitError
+	if !errors.As(p.err, &exit) {
+		return false
+	}
+	status, ok := exit.Sys().(syscall.WaitStatus)
+	return ok && status.Signaled() && status.Signal() != unix.SIGTERM && status.Signal() != sent
 }

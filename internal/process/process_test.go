@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -113,6 +114,19 @@ func TestProcessThatEnds(t *testing.T) {
 	}
 	if err := p.Stop(); err == nil {
 		t.Error("no error says that it ended by itself")
+	}
+}
+
+// The kernel reports an end later than it happens: Stop names an end that it meets on its way.
+func TestStopOfAProcessThatDies(t *testing.T) {
+	for range 50 {
+		p := shell(t, "while :; do :; done")
+		if err := syscall.Kill(p.Pid, syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		if err := p.Stop(); err == nil || !strings.Contains(err.Error(), "signal: killed") {
+			t.Fatalf("the error does not name the end: %v", err)
+		}
 	}
 }
 
