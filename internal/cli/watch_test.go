@@ -4,11 +4,14 @@ package cli
 import (
 	"bytes"
 	"context"
+	"io"
 	"os"
+	"os/exec"
 	"regexp"
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -164,4 +167,26 @@ func terminal(t *testing.T, height uint16) (ptm, pts *os.File) {
 	}
 	t.Cleanup(func() { _ = pts.Close() })
 	return ptm, pts
+}
+
+// A terminal that answers nothing, such as a serial console, gets the output at once and is never asked for anything.
+// A package that asks does so when the program starts, so the command is a process of its own: this test again.
+func TestTerminalIsNotQueried(t *testing.T) {
+	const asProcess = "CORELANE_TEST_PROCESS"
+	if os.Getenv(asProcess) != "" {
+		os.Exit(New(os.Stdout, os.Stderr, Dial).Run(context.Background(), []string{"--version"}))
+	}
+	ptm, pts := terminal(t, 24)
+	cmd := exec.Command(os.Args[0], "-test.run=^TestTerminalIsNotQueried$")
+	cmd.Env = append(os.Environ(), asProcess+"=1", "TERM=xterm-256color")
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = pts, pts, pts
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	if err := cmd.Run(); err != nil {
+		t.Fatal(err)
+	}
+	_ = pts.Close()
+	seen, _ := io.ReadAll(ptm) // ends with EIO once nobody has the other end open
+	if got := string(seen); !strings.Contains(got, "corelane version") || strings.Contains(got, "\x1b") {
+		t.Errorf("%q", got)
+	}
 }

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	tea "github.com/charmbracelet/bubbletea"
+	tea "charm.land/bubbletea/v2"
 	"github.com/spf13/cobra"
 	"google.golang.org/grpc/codes"
 
@@ -57,7 +57,7 @@ themselves.`
 }
 
 func runTop(ctx context.Context, a *app) error {
-	p := tea.NewProgram(newTop(ctx, a), tea.WithContext(ctx), tea.WithAltScreen(), tea.WithInput(a.stdin),
+	p := tea.NewProgram(newTop(ctx, a), tea.WithContext(ctx), tea.WithInput(a.stdin),
 		tea.WithOutput(a.stdout.(*os.File)))
 	last, err := p.Run()
 	if m, ok := last.(top); ok && m.fatal != nil {
@@ -131,7 +131,7 @@ func (m top) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	switch msg := msg.(type) {
 	case tea.WindowSizeMsg:
 		m.width, m.height = msg.Width, msg.Height
-	case tea.KeyMsg:
+	case tea.KeyPressMsg:
 		return m.key(msg.String())
 	case topTick:
 		if msg.round == m.round && !m.paused {
@@ -180,7 +180,7 @@ func (m top) key(key string) (tea.Model, tea.Cmd) {
 	case "s":
 		m.order = (m.order + 1) % len(topOrders)
 		m.sort()
-	case " ":
+	case "space":
 		m.paused = !m.paused
 		return m.again()
 	case "r":
@@ -240,7 +240,13 @@ func (m *top) sort() {
 	}
 }
 
-func (m top) View() string {
+func (m top) View() tea.View {
+	v := tea.NewView(m.text())
+	v.AltScreen = true
+	return v
+}
+
+func (m top) text() string {
 	var out strings.Builder
 	b := bufio.NewWriter(&out)
 	m.title(b)

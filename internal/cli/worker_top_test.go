@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	tea "github.com/charmbracelet/bubbletea"
+	tea "charm.land/bubbletea/v2"
 
 	"github.com/corelane/corelane/internal/api/apitest"
 	"github.com/corelane/corelane/internal/cli/screen"
@@ -50,14 +50,12 @@ func looks(t *testing.T, m tea.Model) topLooked {
 func press(m tea.Model, keys ...string) (tea.Model, tea.Cmd) {
 	var cmd tea.Cmd
 	for _, key := range keys {
-		msg := tea.KeyMsg{Type: tea.KeyRunes, Runes: []rune(key)}
+		msg := tea.KeyPressMsg{Code: rune(key[0]), Text: key}
 		switch key {
 		case "up":
-			msg = tea.KeyMsg{Type: tea.KeyUp}
+			msg = tea.KeyPressMsg{Code: tea.KeyUp}
 		case "down":
-			msg = tea.KeyMsg{Type: tea.KeyDown}
-		case " ":
-			msg = tea.KeyMsg{Type: tea.KeySpace, Runes: []rune(" ")}
+			msg = tea.KeyPressMsg{Code: tea.KeyDown}
 		}
 		m, cmd = m.Update(msg)
 	}
@@ -81,7 +79,7 @@ func TestTopView(t *testing.T) {
 	m, _ = press(m, "down")
 	m, _ = m.Update(looks(t, m))
 	m, _ = press(m, "up")
-	view := m.View()
+	view := m.View().Content
 	for _, want := range []string{"corelane worker top", "2 workers  every 1s  by id", "PACKETS/S",
 		"worker 0 (pmd-fwd-0, thread 0)", "fab0 queue 0: 2000 packets, 5 waiting", "dropped ip4_no_route: 3", topKeys} {
 		if !strings.Contains(view, want) {
@@ -96,7 +94,7 @@ func TestTopView(t *testing.T) {
 func TestTopRatesAndDetails(t *testing.T) {
 	m, _ := topScreen(t, fixture(t))
 	m, _ = press(m, "j")
-	view := m.View()
+	view := m.View().Content
 	if rows(view) != "0 >1" || !regexp.MustCompile(`>  +1 .* 5000 `).MatchString(view) ||
 		!strings.Contains(view, "dropped ip4_no_route: 73 (70/s)") {
 		t.Error(view)
@@ -106,7 +104,7 @@ func TestTopRatesAndDetails(t *testing.T) {
 		t.Error("looks at worker", look.loops.GetWorker())
 	}
 	m, _ = m.Update(look)
-	if view := m.View(); !strings.Contains(view, "without rseq it is unknown") {
+	if view := m.View().Content; !strings.Contains(view, "without rseq it is unknown") {
 		t.Error(view)
 	}
 }
@@ -114,13 +112,13 @@ func TestTopRatesAndDetails(t *testing.T) {
 func TestTopSorts(t *testing.T) {
 	m, _ := topScreen(t, fixture(t))
 	for _, want := range []string{">0 1", "1 >0", "1 >0", ">0 1", ">0 1"} { // id, busy, packets, p99 (equal), id
-		if got := rows(m.View()); got != want {
+		if got := rows(m.View().Content); got != want {
 			t.Errorf("%s instead of %s, by %s", got, want, topOrders[m.(top).order])
 		}
 		m, _ = press(m, "s")
 	}
 	m, _ = press(m, "up", "up", "down", "down", "down")
-	if got := rows(m.View()); got != "1 >0" {
+	if got := rows(m.View().Content); got != "1 >0" {
 		t.Error(got)
 	}
 }
@@ -128,7 +126,7 @@ func TestTopSorts(t *testing.T) {
 func TestTopKeys(t *testing.T) {
 	m, a := topScreen(t, fixture(t))
 	m, cmd := press(m, " ")
-	if cmd != nil || !strings.Contains(m.View(), "paused") {
+	if cmd != nil || !strings.Contains(m.View().Content, "paused") {
 		t.Error("not paused")
 	}
 	if m, cmd := m.Update(topTick{m.(top).round}); cmd != nil {
@@ -176,17 +174,17 @@ func TestTopLosses(t *testing.T) {
 	s.Workers.Delete(0)
 	s.Unlock()
 	m, _ = m.Update(looks(t, m))
-	if got := rows(m.View()); got != ">1" {
+	if got := rows(m.View().Content); got != ">1" {
 		t.Error(got)
 	}
 	m, cmd := m.Update(topLooked{err: io.ErrUnexpectedEOF})
-	if !strings.Contains(m.View(), "unexpected EOF") || cmd == nil || m.(top).fatal != nil {
-		t.Error(m.View())
+	if !strings.Contains(m.View().Content, "unexpected EOF") || cmd == nil || m.(top).fatal != nil {
+		t.Error(m.View().Content)
 	}
 	m, _ = m.Update(topLooked{at: time.Now()})
 	m, _ = press(m, "up", "down")
-	if !strings.Contains(m.View(), "0 workers") {
-		t.Error(m.View())
+	if !strings.Contains(m.View().Content, "0 workers") {
+		t.Error(m.View().Content)
 	}
 	m, cmd = newTop(context.Background(), m.(top).a).Update(topLooked{err: io.ErrUnexpectedEOF})
 	if m.(top).fatal == nil || cmd() != tea.Quit() {
@@ -197,7 +195,7 @@ func TestTopLosses(t *testing.T) {
 func TestTopSmallScreen(t *testing.T) {
 	m, _ := topScreen(t, fixture(t))
 	m, _ = m.Update(tea.WindowSizeMsg{Width: 30, Height: 5})
-	lines := strings.Split(m.View(), "\n")
+	lines := strings.Split(m.View().Content, "\n")
 	if len(lines) != 5 {
 		t.Error(lines)
 	}
