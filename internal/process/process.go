@@ -95,13 +95,19 @@ func (p *Process) closeStdin() error {
 }
 
 // run starts the command on a thread of its own, which lives until the command ends: a child inherits the CPUs and the
-// namespace of the thread that starts it, and gets Pdeathsig when that thread ends.
+// namespace of the thread that starts it, and gets Pdeathsig when that thread ends. The thread then leaves the child's
+// CPUs: where the child or others spin, it would learn of the end seconds later.
 func (p *Process) run(cmd *exec.Cmd, started chan<- error) {
 	runtime.LockOSThread()
-	err := p.command.confine()
+	var own unix.CPUSet
+	err := unix.SchedGetaffinity(0, &own)
+	if err == nil {
+		err = p.command.confine()
+	}
 	if err == nil {
 		err = cmd.Start()
 	}
+	_ = unix.SchedSetaffinity(0, &own)
 	if err == nil {
 		p.Pid = cmd.Process.Pid
 	}
@@ -211,24 +217,26 @@ func (p *Process) signal(sig syscall.Signal) error {
 }
 
 // Stop ends the process and its children: with SIGTERM, and after a while with SIGKILL. It is an error when the process
-// had ended by itself, or ends of a signal that is not one of these.
+// had ended by itself, or dies of another signal.
 func (p *Process) Stop() error {
 	if p == nil {
 		return nil
 	}
 	defer func() { _ = p.closeStdin() }()
-	for _, sig := range []syscall.Signal{unix.SIGTERM, unix.SIGKILL} {
-		if err := p.Ended(); err != nil {
-			return err
-		}
-		gone := errors.Is(unix.Kill(-p.Pid, sig), unix.ESRCH)
-		_ = unix.Kill(-p.Pid, unix.SIGCONT) // a paused process does not see the first signal
-		if p.waitEnded() {
-			if gone || p.diedOfAnother(sig) {
-				return p.Ended()
-			}
-			return nil
-		}
+	if err := p.Ended(); err != nil {
+		return err
+	}
+	gone := errors.Is(unix.Kill(-p.Pid, unix.SIGTERM), unix.ESRCH)
+	_ = unix.Kill(-p.Pid, unix.SIGCONT) // a paused process does not see the first signal
+	switch ended := p.waitEnded(); {
+	case ended && (gone || p.crashed()):
+		return p.Ended()
+	case ended:
+		return nil
+	}
+	_ = unix.Kill(-p.Pid, unix.SIGKILL)
+	if p.waitEnded() {
+		return nil
 	}
 	return fmt.Errorf("%s: pid %d is still alive", p.command.Name, p.Pid)
 }
@@ -242,12 +250,12 @@ func (p *Process) waitEnded() bool {
 	}
 }
 
-// diedOfAnother says whether a signal that Stop does not send up to this one was the end of the process.
-func (p *Process) diedOfAnother(sent syscall.Signal) bool {
+// crashed says whether a signal other than SIGTERM was the end of the process.
+func (p *Process) crashed() bool {
 	var exit *exec.ExitError
 	if !errors.As(p.err, &exit) {
 		return false
 	}
 	status, ok := exit.Sys().(syscall.WaitStatus)
-	return ok && status.Signaled() && status.Signal() != unix.SIGTERM && status.Signal() != sent
+	return ok && status.Signaled() && status.Signal() != unix.SIGTERM
 }

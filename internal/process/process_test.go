@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 func shell(t *testing.T, script string) *Process {
@@ -126,6 +128,38 @@ func TestStopOfAProcessThatDies(t *testing.T) {
 		}
 		if err := p.Stop(); err == nil || !strings.Contains(err.Error(), "signal: killed") {
 			t.Fatalf("the error does not name the end: %v", err)
+		}
+	}
+}
+
+// The end of a process is not noticed late where the process, or another, takes its CPU.
+func TestNoThreadStaysOnTheCPUs(t *testing.T) {
+	var own unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &own); err != nil {
+		t.Fatal(err)
+	}
+	shell(t, "sleep 60")
+	tasks, err := os.ReadDir("/proc/self/task")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(time.Millisecond) {
+		confined := ""
+		for _, task := range tasks {
+			var set unix.CPUSet
+			tid, err := strconv.Atoi(task.Name())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if unix.SchedGetaffinity(tid, &set) == nil && set != own { // it may have ended
+				confined = task.Name()
+			}
+		}
+		if confined == "" {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("thread %s has other CPUs than this program", confined)
 		}
 	}
 }
