@@ -24,11 +24,13 @@ type decider struct {
 	m    *topology.Machine
 	p    *plan.Plan
 	o    Options
-	on   cpuset.Set // online CPUs
-	off  cpuset.Set // isolated CPUs
-	open cpuset.Set // online CPUs that are not isolated
-	host cpuset.Set // CPUs for threads that were allowed on isolated CPUs only
-	irqs cpuset.Set // CPUs that may take interrupts
+	on   cpuset.Set   // online CPUs
+	off  cpuset.Set   // isolated CPUs
+	open cpuset.Set   // online CPUs that are not isolated
+	host cpuset.Set   // CPUs for threads that were allowed on isolated CPUs only
+	irqs cpuset.Set   // CPUs that may take interrupts
+	pins [][]plan.Pin // CPUs of vCPUs, as m.Guests
+	rest cpuset.Set   // guests' CPUs without those of pins
 	out  []Change
 }
 

@@ -21,6 +21,14 @@ func (d *decider) threads() {
 	for _, g := range d.m.Guests {
 		guests[g.PID] = g.PID != 0
 	}
+	d.pins, d.rest = plan.Pins(d.m, d.p.Of(plan.Guests).And(d.on)), d.p.Of(plan.Guests)
+	for _, pins := range d.pins {
+		for _, pin := range pins {
+			if pin.CPU >= 0 {
+				d.rest = d.rest.Without(cpuset.Of(pin.CPU))
+			}
+		}
+	}
 	fixed := map[int][]string{}
 	for _, t := range d.m.Threads {
 		on := t.Allowed.And(d.on)
@@ -96,20 +104,53 @@ func workerID(name string) (int, bool) {
 	return id, found && found2 && err == nil
 }
 
-// guest handles a thread of a virtual machine. A vCPU that is already pinned within the guests' CPUs is not changed.
+// guest handles a thread of a virtual machine. Each vCPU gets one CPU of the plan's guests, as plan.Pins says; one that
+// has such a CPU keeps it. Without enough CPUs vCPUs share those that no other vCPU is pinned to.
 func (d *decider) guest(t topology.Thread, on cpuset.Set) {
-	cpus := d.p.Of(plan.Guests).And(d.on)
-	switch {
-	case !strings.HasSuffix(t.Name, "/KVM"): // QEMU's name for them: "CPU 0/KVM"
+	if !strings.HasSuffix(t.Name, "/KVM") { // QEMU's name for them: "CPU 0/KVM"
 		d.move(t, on, d.p.EmulatorCPUs(), "QEMU's other threads must not run on polling CPUs or on the CPUs of vCPUs")
-	case cpus.Empty():
-		d.other(t, on)
-	case on.Within(cpus):
-	case on.And(cpus).Empty():
-		d.add(affinity(t, cpus, "the plan has these CPUs for guests' vCPUs"))
-	default:
-		d.add(affinity(t, on.And(cpus), "the plan has these CPUs for guests' vCPUs"))
+		return
 	}
+	g, n, pin := d.pin(t)
+	rest := d.rest.And(d.on)
+	switch near := on.And(rest); {
+	case pin.Kept:
+	case pin.CPU >= 0:
+		c := affinity(t, cpuset.Of(pin.CPU), "the plan has these CPUs for guests' vCPUs, one for each")
+		if g.Source == "libvirt" {
+			c.ByHand = fmt.Sprintf("virsh vcpupin %s %d %d", g.Name, n, pin.CPU)
+		}
+		d.add(c)
+	case !near.Empty():
+		d.move(t, on, near, "the plan has these CPUs for guests' vCPUs")
+	case !rest.Empty():
+		d.move(t, on, rest, "the plan has these CPUs for guests' vCPUs")
+	case on.Within(d.p.Of(plan.Guests)):
+		d.unpinned(t, on)
+	default:
+		d.unpinned(t, on)
+		d.other(t, on)
+	}
+}
+
+// pin returns the guest of a vCPU's thread, the number of the vCPU, and the CPU that it should have.
+func (d *decider) pin(t topology.Thread) (g topology.Guest, vcpu int, pin plan.Pin) {
+	if _, err := fmt.Sscanf(t.Name, "CPU %d/", &vcpu); err != nil {
+		vcpu = -1
+	}
+	for i, g := range d.m.Guests {
+		if g.PID == t.PID && vcpu >= 0 && vcpu < len(d.pins[i]) {
+			return g, vcpu, d.pins[i][vcpu]
+		}
+	}
+	return g, vcpu, plan.Pin{CPU: -1}
+}
+
+// unpinned reports a vCPU for which the plan has no CPU.
+func (d *decider) unpinned(t topology.Thread, on cpuset.Set) {
+	d.add(Change{Kind: Note, Name: fmt.Sprintf("thread %s (%d) of a guest", t.Name, t.TID), Old: on.String(),
+		Why:    fmt.Sprintf("the plan has %d CPUs for vCPUs, and others have them all", d.p.Of(plan.Guests).Len()),
+		ByHand: "make a plan with more CPUs for guests, or move the guest to another host"})
 }
 
 // other handles all other threads: it removes the isolated CPUs from their affinity.

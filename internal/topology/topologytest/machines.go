@@ -18,7 +18,10 @@ var machines = map[string]func() *Spec{
 	"vm":          vm,
 	"dual-384":    dual384,
 
+	"nova": nova,
+
 	"container":         container,
+	"container-host":    containerHost,
 	"partition":         partition,
 	"partition-invalid": partitionInvalid,
 	"cpuset-v1":         cpusetV1,
