@@ -35,7 +35,7 @@ rollback'. A setting that something else changes back five times in a minute is 
 reported.
 
 guard runs until interrupted. corelane-agent does the same as a service. Without --plan the intent is derived from the
-machine's own settings at the start, as in 'corelane cores verify'.`
+machine's own settings at the start, as in 'corelane cores verify'. A plan for another machine is refused.`
 	f := cmd.Flags()
 	f.StringVar(&o.plan, "plan", "",
 		"the plan, a file that 'corelane plan' wrote; default: derived from the machine's settings")

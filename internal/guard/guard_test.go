@@ -2,6 +2,7 @@
 package guard
 
 import (
+	"context"
 	"encoding/binary"
 	"strings"
 	"testing"
@@ -9,6 +10,9 @@ import (
 
 	"github.com/corelane/corelane/internal/cores"
 	"github.com/corelane/corelane/internal/cpuset"
+	"github.com/corelane/corelane/internal/input"
+	"github.com/corelane/corelane/internal/plan"
+	"github.com/corelane/corelane/internal/topology/topologytest"
 	"github.com/corelane/corelane/internal/verify"
 )
 
@@ -177,5 +181,20 @@ func TestExec(t *testing.T) {
 	}
 	if s := subscription(true); len(s) != nlmsgHeader+cnHeader+8 || binary.NativeEndian.Uint32(s) != uint32(len(s)) {
 		t.Errorf("%x", s)
+	}
+}
+
+// A plan for another machine is refused: it would move threads off CPUs that mean nothing here.
+func TestPlanOfAnotherMachine(t *testing.T) {
+	m := topologytest.Machine(t, "four-socket")
+	p, err := plan.Make(m, plan.Request{Forwarding: 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	err = Watch(ctx, Options{Plan: p, Every: time.Hour, Report: func(e Event) { t.Errorf("reported: %s", e) }})
+	if !input.Is(err) || !strings.Contains(err.Error(), "it was made for quad, not for ") {
+		t.Errorf("%v", err)
 	}
 }

@@ -15,7 +15,7 @@ import (
 
 // Options of Watch.
 type Options struct {
-	Plan    *plan.Plan    // nil: the machine's own intent at the first look
+	Plan    *plan.Plan    // of this machine, or Watch refuses it; nil: the machine's own intent at the first look
 	Every   time.Duration // interval of looks
 	Repair  bool          // false: report only
 	Journal string        // directory for the journal of repairs, for 'corelane cores rollback'
@@ -48,6 +48,11 @@ func Watch(ctx context.Context, o Options) error {
 	first, err := topology.Read("/")
 	if err != nil {
 		return err
+	}
+	if o.Plan != nil {
+		if err := cores.Check("plan", first, o.Plan); err != nil {
+			return err
+		}
 	}
 	g.look = &scanner{}
 	g.intend(first)
