@@ -277,8 +277,12 @@ func (a *app) showRemains(ctx context.Context, in *intent, f *coresFlags) (err e
 			return err
 		}
 	}
-	if a.json() {
+	switch {
+	case a.json():
 		return json.NewEncoder(a.stdout).Encode(map[string]remains{"remains": r})
+	case in.machine.Container || in.plan.Container:
+		_, err := fmt.Fprintln(a.stdout, "Kernel arguments and interrupts belong to the host: they are unchanged.")
+		return err
 	}
 	return r.print(a.stdout)
 }

@@ -56,6 +56,12 @@ func Changes(m *topology.Machine, p *plan.Plan, o Options) []Change {
 	if d.off.Empty() || d.open.Empty() {
 		return nil // nothing is isolated, or no CPU would be left for other threads
 	}
+	if inContainer(m, p) { // only its threads belong to it
+		d.threads()
+		d.add(Change{Kind: Note, Name: "the host", Why: "interrupts, queues, kernel settings, hugepages and cgroups " +
+			"belong to the host and all of its containers", ByHand: "make and apply a plan on the host itself"})
+		return d.out
+	}
 	d.knobs()
 	d.pages()
 	d.irqbalance()
@@ -65,6 +71,9 @@ func Changes(m *topology.Machine, p *plan.Plan, o Options) []Change {
 	d.cgroups()
 	return d.out
 }
+
+// inContainer reports whether a plan is about a container, so that nothing of its host may change.
+func inContainer(m *topology.Machine, p *plan.Plan) bool { return m.Container || p.Container }
 
 func (d *decider) add(c Change) {
 	if c.When == "" {

@@ -54,7 +54,9 @@ func TestMachines(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			checkMachine(t, after, p)
+			if !m.Container { // TestContainerChangesOnlyItsThreads
+				checkMachine(t, after, p)
+			}
 			for _, c := range Changes(after, p, o) {
 				if c.Kind != Note && c.Kind != Join && c.Bundle == "" && c.Kind != Service &&
 					c.Path != "sys/fs/cgroup/cpuset/cpuset.sched_load_balance" &&

@@ -21,17 +21,7 @@ const kernelArguments = "kernel-arguments"
 // Lasting returns the files that apply a plan at the next boot: kernel arguments, and settings of the services that
 // decide about CPUs. missing has a sentence for each format that could not be written.
 func Lasting(m *topology.Machine, p *plan.Plan) (files []output.File, missing []string) {
-	formats := []string{"kernel", "grub", "systemd", "corelaned"}
-	if m.Cgroups.Version == 2 {
-		formats = append(formats, "cgroup")
-	}
-	if m.Services.Irqbalance {
-		formats = append(formats, "irqbalance")
-	}
-	if m.Services.Tuned != "" {
-		formats = append(formats, "tuned")
-	}
-	for _, format := range formats {
+	for _, format := range lasting(m, p) {
 		list, err := output.Write(format, p, output.Options{Machine: m})
 		if err != nil {
 			missing = append(missing, format+": "+err.Error())
@@ -49,8 +39,30 @@ func Lasting(m *topology.Machine, p *plan.Plan) (files []output.File, missing []
 	return files, missing
 }
 
-// MissingArguments returns the kernel arguments that a plan needs and that this boot does not have.
+// lasting returns the formats of Lasting: in a container only those of the data plane.
+func lasting(m *topology.Machine, p *plan.Plan) []string {
+	if inContainer(m, p) {
+		return []string{"corelaned"}
+	}
+	formats := []string{"kernel", "grub", "systemd", "corelaned"}
+	if m.Cgroups.Version == 2 {
+		formats = append(formats, "cgroup")
+	}
+	if m.Services.Irqbalance {
+		formats = append(formats, "irqbalance")
+	}
+	if m.Services.Tuned != "" {
+		formats = append(formats, "tuned")
+	}
+	return formats
+}
+
+// MissingArguments returns the kernel arguments that a plan needs and that this boot does not have; none for a
+// container, whose host has them.
 func MissingArguments(m *topology.Machine, p *plan.Plan) ([]string, error) {
+	if inContainer(m, p) {
+		return nil, nil
+	}
 	list, err := output.Write("kernel", p, output.Options{Machine: m})
 	if err != nil {
 		return nil, err

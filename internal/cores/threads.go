@@ -34,6 +34,7 @@ func (d *decider) threads() {
 		on := t.Allowed.And(d.on)
 		switch {
 		case t.PID == d.o.Self && d.o.Self != 0, d.o.Spare != nil && d.o.Spare(t):
+		case t.Kernel && inContainer(d.m, d.p):
 		case t.Fixed:
 			if stuck := on.And(d.off); stuck.Len() == 1 && on.Len() == 1 {
 				fixed[stuck.First()] = append(fixed[stuck.First()], t.Name)

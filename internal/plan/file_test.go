@@ -66,7 +66,7 @@ func TestEditedPlans(t *testing.T) {
 			"valid: 1"},
 		{`"version": 1`, `"version": "one"`, "plan.json:2: version: 'one' is not a whole number; valid: a whole " +
 			"number"},
-		{`"machine"`, `"machin"`, "plan.json:3: machin: unknown key; valid: version, machine, topology, layout, " +
+		{`"machine"`, `"machin"`, "plan.json:3: machin: unknown key; valid: version, machine, container, topology, layout, " +
 			"request, cpus, workers, isolated, irqs, " +
 			"hugepages, warnings, alternatives"},
 		{`"isolated": "1-4"`, `"isolated": "1-4-5"`, "'1-4-5' is not a CPU or range of CPUs"},

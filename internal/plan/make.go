@@ -199,8 +199,8 @@ func (k *maker) short(field, unit string, asked, found int, before string) error
 
 // plan returns the finished plan.
 func (k *maker) plan() *Plan {
-	p := &Plan{Version: Version, Machine: k.m.Hostname, Topology: topology.Fingerprint(k.m), Layout: Layout(k.m),
-		Hugepages: slices.Clone(k.w.Hugepages)}
+	p := &Plan{Version: Version, Machine: k.m.Hostname, Container: k.m.Container,
+		Topology: topology.Fingerprint(k.m), Layout: Layout(k.m), Hugepages: slices.Clone(k.w.Hugepages)}
 	for _, id := range k.usable.IDs() {
 		p.CPUs = append(p.CPUs, CPU{id, k.role[id], k.why[id]})
 	}

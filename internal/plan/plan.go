@@ -57,10 +57,11 @@ type HugepageRequest struct {
 
 // Plan holds every CPU's role and the reasons.
 type Plan struct {
-	Version      int               `json:"version"`  // 1
-	Machine      string            `json:"machine"`  // host name
-	Topology     string            `json:"topology"` // fingerprint of CPUs, cores, nodes and NICs
-	Layout       []string          `json:"layout"`   // the same in readable form, to list differences
+	Version      int               `json:"version"`             // 1
+	Machine      string            `json:"machine"`             // host name
+	Container    bool              `json:"container,omitempty"` // it knows only the CPUs of a container
+	Topology     string            `json:"topology"`            // fingerprint of CPUs, cores, nodes and NICs
+	Layout       []string          `json:"layout"`              // the same in readable form, to list differences
 	Request      Request           `json:"request"`
 	CPUs         []CPU             `json:"cpus"`     // all online CPUs, by id
 	Workers      []Worker          `json:"workers"`  // by id

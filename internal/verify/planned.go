@@ -6,14 +6,16 @@ import (
 	"github.com/corelane/corelane/internal/plan"
 )
 
+const groupPlan = "Plan"
+
 var planRules = []rule{
-	{id: "plan.roles", group: "Plan", title: "Every CPU of the plan has one role",
+	{id: "plan.roles", group: groupPlan, title: "Every CPU of the plan has one role",
 		check:  checkRoles,
 		source: "corelane plan",
 		fixes: []string{"corelane plan make --forwarding {workers} --out {plan}   # makes a new " +
 			"plan"},
 		why: "A plan edited by hand may give a CPU two roles, or give a worker a CPU of the host."},
-	{id: "plan.machine", group: "Plan", title: "The plan matches this machine",
+	{id: "plan.machine", group: groupPlan, title: "The plan matches this machine",
 		check:  checkMachine,
 		source: "corelane plan",
 		fixes: []string{"corelane plan make --forwarding {workers} --out {plan}   # makes a new " +

@@ -153,6 +153,9 @@ func CheckFor(m *topology.Machine, p *plan.Plan, in *Intent) []Finding {
 func (ru rule) run(v *view) Finding {
 	r := &result{}
 	ru.check(v, r)
+	if v.m.Container && !ru.inside() {
+		ru.hostOnly(r)
+	}
 	f := Finding{ID: ru.id, Group: ru.group, Title: ru.title, Evidence: r.items, Why: ru.why, Source: ru.source}
 	slices.SortStableFunc(f.Evidence, func(a, b Item) int {
 		return cmp.Or(cmp.Compare(b.Verdict, a.Verdict), cmp.Compare(b.weight, a.weight))
@@ -173,6 +176,20 @@ func (ru rule) run(v *view) Finding {
 		f.Fix = unique(slices.Concat(v.filled(r.fixes), f.Fix, v.filled(ru.fixes)))
 	}
 	return f
+}
+
+// inside reports whether a check is about what belongs to a container, which can therefore fix it.
+func (ru rule) inside() bool {
+	return slices.Contains([]string{groupState, groupPlan, groupPlace, groupThreads, groupGuest}, ru.group)
+}
+
+// hostOnly removes the commands of a check that only the host of a container may fix: they would change it for all.
+func (ru *rule) hostOnly(r *result) {
+	ru.fixes, r.fixes = nil, nil
+	ru.why += " Only the host of this container can change it."
+	for i := range r.items {
+		r.items[i].Fix, r.items[i].Command = nil, ""
+	}
 }
 
 // defaultPlan is the file that commands name if no plan was given.

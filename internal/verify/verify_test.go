@@ -8,6 +8,7 @@ import (
 	"github.com/corelane/corelane/internal/cpuset"
 	"github.com/corelane/corelane/internal/plan"
 	"github.com/corelane/corelane/internal/topology"
+	"github.com/corelane/corelane/internal/topology/topologytest"
 )
 
 func find(t *testing.T, findings []Finding, id string) Finding {
@@ -371,6 +372,19 @@ func TestGuestsPass(t *testing.T) {
 	for _, f := range Check(m, fieldPlan()) {
 		if f.Verdict != Pass {
 			t.Errorf("%s: %s", f.ID, said(f))
+		}
+	}
+}
+
+// TestContainer: in a container no command changes what belongs to its host.
+func TestContainer(t *testing.T) {
+	for _, name := range []string{"container", "container-host"} {
+		for _, f := range Check(topologytest.Machine(t, name), nil) {
+			for _, command := range f.Fix {
+				if strings.Contains(command, " > /proc/") || strings.Contains(command, " > /sys/") {
+					t.Errorf("%s: %s: %s", name, f.ID, command)
+				}
+			}
 		}
 	}
 }

@@ -47,6 +47,9 @@ type Format struct {
 	write func(v *view) ([]File, error)
 }
 
+// inside lists the formats that are about the data plane and its guests, not about the host.
+var inside = []string{"container", "corelaned", "dpvs", "libvirt", "node"}
+
 // Formats lists all formats.
 func Formats() []Format {
 	list := []Format{
@@ -96,6 +99,11 @@ func Write(format string, p *plan.Plan, o Options) ([]File, error) {
 			v := newView(p, o)
 			if err := v.check(); err != nil {
 				return nil, err
+			}
+			if p.Container && !slices.Contains(inside, format) {
+				return nil, input.Errorf("format", strings.Join(inside, ", ")+"; or a plan that was made on the host",
+					"'%s' configures the whole host, but the plan was made in a container and knows only CPUs %s",
+					format, v.all)
 			}
 			return f.write(v)
 		}
