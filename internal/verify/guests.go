@@ -3,9 +3,11 @@ package verify
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/corelane/corelane/internal/cpuset"
+	"github.com/corelane/corelane/internal/plan"
 	"github.com/corelane/corelane/internal/topology"
 )
 
@@ -47,49 +49,171 @@ func (v *view) noGuests(r *result) {
 }
 
 func checkVCPUs(v *view, r *result) {
-	for _, g := range v.m.Guests {
+	pins, has := v.pins(), map[int]string{}
+	for i, g := range v.m.Guests {
 		for n, cpus := range g.VCPUs {
-			pin := ""
-			if free := v.in.Guests.Or(cpus).Without(v.in.Workers); !free.Empty() {
-				pin = fmt.Sprintf("virsh vcpupin %s %d %d   # or another single CPU of guests", g.Name, n, free.First())
+			if cpus.Len() == 1 && has[cpus.First()] == "" {
+				has[cpus.First()] = fmt.Sprintf("%s, vCPU %d", g.Name, n)
 			}
-			switch bad := cpus.And(v.in.Workers); {
-			case !bad.Empty():
-				r.fail("%s, vCPU %d: may run on CPUs %s, which include workers' CPUs %s", g.Name, n, cpus, bad).
-					about("guest %s vcpu %d", g.Name, n).Command = pin
-			case cpus.Len() > 1 && cpus.Overlaps(v.isolated):
-				r.warn("%s, vCPU %d: may run on %d CPUs (%s), some of them isolated", g.Name, n, cpus.Len(), cpus).
-					about("guest %s vcpu %d", g.Name, n).Command = pin
+			v.judgeVCPU(r, g.Name, n, cpus, has)
+			if len(r.items) == 0 || r.items[len(r.items)-1].Subject != vcpuSubject(g.Name, n) {
+				continue
+			}
+			item := &r.items[len(r.items)-1]
+			if n >= len(pins[i]) {
+				item.Command = fmt.Sprintf("virsh setvcpus %s %d --config   # no CPU is left for more; takes effect at "+
+					"its next start", g.Name, len(pins[i]))
+			} else if pin := pins[i][n]; pin.CPU >= 0 && !pin.Kept {
+				item.Command = fmt.Sprintf("virsh vcpupin %s %d %d", g.Name, n, pin.CPU)
 			}
 		}
 	}
 	v.noGuests(r)
+}
+
+func vcpuSubject(guest string, n int) string { return fmt.Sprintf("guest %s vcpu %d", guest, n) }
+
+// judgeVCPU judges the CPUs of a vCPU. has names the first vCPU that is pinned to each CPU.
+func (v *view) judgeVCPU(r *result, guest string, n int, cpus cpuset.Set, has map[int]string) {
+	var i *Item
+	switch bad := cpus.And(v.in.Workers); {
+	case !bad.Empty():
+		i = r.fail("%s, vCPU %d: may run on CPUs %s, which include workers' CPUs %s", guest, n, cpus, bad)
+	case cpus.Len() == 1 && has[cpus.First()] != fmt.Sprintf("%s, vCPU %d", guest, n):
+		i = r.fail("%s, vCPU %d: is pinned to CPU %s, like %s: each gets half of it", guest, n, cpus,
+			has[cpus.First()])
+	case v.in.Planned && !v.in.Guests.Empty() && !cpus.Within(v.in.Guests) && cpus.Len() == 1:
+		i = r.warn("%s, vCPU %d: is pinned to CPU %s, which the plan gives to another role", guest, n, cpus)
+	case cpus.Len() > 1 && cpus.Overlaps(v.isolated):
+		i = r.warn("%s, vCPU %d: may run on %d CPUs (%s), some of them isolated", guest, n, cpus.Len(), cpus)
+	default:
+		return
+	}
+	i.about("%s", vcpuSubject(guest, n))
+}
+
+// pins proposes a CPU for each vCPU. Without a plan a guest whose memory is bound to nodes that are full gets fewer
+// vCPUs than it has now.
+func (v *view) pins() [][]plan.Pin {
+	m := *v.m
+	m.Guests = slices.Clone(m.Guests)
+	for {
+		pins, again := plan.Pins(&m, v.vcpuCPUs()), false
+		for i := range m.Guests {
+			g := &m.Guests[i]
+			least := slices.ContainsFunc(pins[i], func(p plan.Pin) bool {
+				return p.CPU < 0 || len(g.Nodes) > 0 && !v.onNodes(p.CPU, g.Nodes)
+			})
+			if least && !v.in.Planned && len(g.VCPUs) > 1 && slices.ContainsFunc(g.VCPUs, one) {
+				g.VCPUs, again = g.VCPUs[:len(g.VCPUs)-1], true
+			}
+		}
+		if !again {
+			return pins
+		}
+	}
+}
+
+func one(cpus cpuset.Set) bool { return cpus.Len() == 1 }
+
+func (v *view) onNodes(cpu int, nodes []int) bool {
+	c := v.cpu(cpu)
+	return c != nil && slices.Contains(nodes, c.Node)
+}
+
+// vcpuCPUs returns the CPUs for vCPUs: those of the plan; without a plan those of guests now, and isolated or, where
+// nothing is isolated, any that workers and the first core leave.
+func (v *view) vcpuCPUs() cpuset.Set {
+	if v.in.Planned {
+		return v.in.Guests.And(v.online)
+	}
+	var pinned cpuset.Set
+	for _, g := range v.m.Guests {
+		for _, cpus := range g.VCPUs {
+			if cpus.Len() == 1 {
+				pinned = pinned.Or(cpus)
+			}
+		}
+	}
+	more := v.isolated
+	if more.Empty() {
+		more = v.online.Without(v.siblings(cpuset.Of(v.online.First())))
+	}
+	return pinned.Or(more).And(v.online).Without(v.siblings(v.in.Workers))
+}
+
+// siblings returns CPUs with the other CPUs of their cores.
+func (v *view) siblings(cpus cpuset.Set) cpuset.Set {
+	all := cpus
+	for _, id := range cpus.IDs() {
+		if c := v.cpu(id); c != nil {
+			all = all.Or(c.Siblings)
+		}
+	}
+	return all
 }
 
 func checkEmulator(v *view, r *result) {
 	for _, g := range v.m.Guests {
-		var vcpus cpuset.Set
+		var vcpus, pinned cpuset.Set
 		for _, cpus := range g.VCPUs {
-			vcpus = vcpus.Or(cpus)
+			if vcpus = vcpus.Or(cpus); cpus.Len() == 1 {
+				pinned = pinned.Or(cpus)
+			}
 		}
-		v.judgeEmulator(r, g.Name, "emulator", fmt.Sprintf("virsh emulatorpin %s %s", g.Name, v.in.Emulator),
-			g.Emulator, vcpus)
+		e := emulator{g.Name, vcpus, pinned, v.emulatorHome()}
+		v.judgeEmulator(r, e, "emulator", fmt.Sprintf("virsh emulatorpin %s %s", g.Name, e.home), g.Emulator)
 		for n, cpus := range g.IOThread {
-			v.judgeEmulator(r, g.Name, fmt.Sprintf("iothread %d", n+1),
-				fmt.Sprintf("virsh iothreadpin %s %d %s", g.Name, n+1, v.in.Emulator), cpus, vcpus)
+			v.judgeEmulator(r, e, fmt.Sprintf("iothread %d", n+1),
+				fmt.Sprintf("virsh iothreadpin %s %d %s", g.Name, n+1, e.home), cpus)
 		}
 	}
 	v.noGuests(r)
 }
 
-func (v *view) judgeEmulator(r *result, guest, what, command string, cpus, vcpus cpuset.Set) {
+// emulator is a guest as its other threads see it.
+type emulator struct {
+	guest         string
+	vcpus, pinned cpuset.Set // CPUs of its vCPUs; those of vCPUs with one CPU
+	home          cpuset.Set // where the threads should run
+}
+
+func (v *view) judgeEmulator(r *result, e emulator, what, command string, cpus cpuset.Set) {
+	var i *Item
 	if bad := cpus.And(v.in.Workers); !bad.Empty() {
-		r.fail("%s, %s: may run on CPUs %s, which include workers' CPUs %s", guest, what, cpus, bad).
-			about("guest %s %s", guest, what).Command = command
-	} else if cpus.Len() > 1 && cpus.Overlaps(vcpus) && vcpus.Overlaps(v.in.Guests) {
-		r.warn("%s, %s: may run on CPUs %s, which include CPUs %s of its vCPUs", guest, what, cpus, cpus.And(vcpus)).
-			about("guest %s %s", guest, what).Command = command
+		i = r.fail("%s, %s: may run on CPUs %s, which include workers' CPUs %s", e.guest, what, cpus, bad)
+	} else if cpus.Within(e.pinned) && !cpus.Empty() {
+		i = r.fail("%s, %s: may run on CPUs %s only, to which its vCPUs are pinned", e.guest, what, cpus)
+	} else if cpus.Overlaps(e.pinned) || cpus.Len() > 1 && cpus.Overlaps(e.vcpus) && e.vcpus.Overlaps(v.in.Guests) {
+		i = r.warn("%s, %s: may run on CPUs %s, which include CPUs %s of its vCPUs", e.guest, what, cpus,
+			cpus.And(e.vcpus))
+	} else {
+		return
 	}
+	if i.about("guest %s %s", e.guest, what); !e.home.Empty() {
+		i.Command = command
+	}
+}
+
+// emulatorHome returns the CPUs for guests' other threads: those of the plan, or the host's, without vCPUs' CPUs, and
+// if possible without those that serve interrupts.
+func (v *view) emulatorHome() cpuset.Set {
+	var vcpus cpuset.Set
+	for _, g := range v.m.Guests {
+		for _, cpus := range g.VCPUs {
+			if cpus.Len() == 1 {
+				vcpus = vcpus.Or(cpus)
+			}
+		}
+	}
+	home := v.in.Emulator.And(v.online).Without(v.in.Workers)
+	if !v.in.Planned {
+		home = home.Without(vcpus)
+	}
+	if quiet := home.Without(v.interruptCPUs()); !quiet.Empty() {
+		return quiet
+	}
+	return home
 }
 
 // interruptCPUs returns the CPUs that serve interrupts and softirqs of network devices. With counters these are the
@@ -125,39 +249,35 @@ func (v *view) interruptCPUs() cpuset.Set {
 
 func checkVhost(v *view, r *result) {
 	busy := v.interruptCPUs()
-	away := v.in.Emulator.Without(busy)
+	away := v.emulatorHome()
 	for _, g := range v.m.Guests {
 		for i := range g.Vhost {
 			t := &g.Vhost[i]
+			item := (*Item)(nil)
 			if bad := t.Allowed.And(v.in.Workers); !bad.Empty() && !t.Fixed {
-				r.fail("%s: %s; CPUs %s belong to workers", g.Name, describe(t), bad).thread(t, v.in.Emulator)
-			} else if t.Allowed.Within(busy) || busy.Has(t.LastCPU) {
-				item := r.warn("%s: %s; CPUs %s serve the network's interrupts", g.Name, describe(t), busy).thread(t,
-					cpuset.Set{})
-				v.moveVhost(item, g, t, away, busy)
+				item = r.fail("%s: %s; CPUs %s belong to workers", g.Name, describe(t), bad)
+			} else if t.Allowed.Within(busy) {
+				item = r.fail("%s: %s; all of them serve the network's interrupts", g.Name, describe(t))
+			} else if busy.Has(t.LastCPU) {
+				item = r.warn("%s: %s; CPUs %s serve the network's interrupts", g.Name, describe(t), busy)
+			} else {
+				continue
+			}
+			if item.thread(t, away); !away.Empty() && g.Source == "libvirt" {
+				item.Command = fmt.Sprintf("virsh emulatorpin %s %s   # permanently, for all emulator threads", g.Name,
+					away)
 			}
 		}
 		if len(g.Vhost) == 0 && !g.Emulator.Empty() && g.Emulator.Within(busy) {
-			r.warn("%s: its emulator threads may run on CPUs %s, which serve the network's interrupts", g.Name,
+			item := r.warn("%s: its emulator threads may run on CPUs %s, which serve the network's interrupts", g.Name,
 				g.Emulator).about("guest %s emulator", g.Name)
+			if !away.Within(busy) {
+				item.Command = fmt.Sprintf("virsh emulatorpin %s %s", g.Name, away)
+			}
 		}
 	}
 	if len(r.items) == 0 {
 		r.pass("CPUs with the network's interrupts and softirqs: %s", orNone(busy))
-	}
-}
-
-// moveVhost proposes CPUs without interrupts: those of emulator threads, else any that guests and workers do not use.
-func (v *view) moveVhost(i *Item, g topology.Guest, t *topology.Thread, away, busy cpuset.Set) {
-	if away.Empty() {
-		var vcpus cpuset.Set
-		for _, cpus := range g.VCPUs {
-			vcpus = vcpus.Or(cpus)
-		}
-		away = v.online.Without(busy).Without(vcpus).Without(v.in.Workers)
-	}
-	if i.thread(t, away); !away.Empty() && g.Source == "libvirt" {
-		i.Command = fmt.Sprintf("virsh emulatorpin %s %s   # permanently, for all emulator threads", g.Name, away)
 	}
 }
 

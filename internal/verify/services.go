@@ -55,10 +55,11 @@ var serviceRules = []rule{
 		why: "irqbalance avoids only the CPUs of isolcpus and nohz_full. It does not know the CPUs that a cgroup " +
 			"partition " +
 			"isolates, and moves interrupts back to them."},
-	{id: "nova.sets", group: groupService, title: "Nova gives no worker's CPU to guests", workers: true,
+	{id: "nova.sets", group: groupService, title: "Nova gives guests the CPUs that are meant for them",
 		check:  checkNova,
 		source: "nova.conf: [compute] cpu_dedicated_set, cpu_shared_set",
-		why:    "Nova pins vCPUs to its dedicated set and lets other threads of guests run on all of its shared set."},
+		why: "Nova pins vCPUs to its dedicated set and lets other threads of guests run on all of its shared set. " +
+			"The kernel does not know Nova's sets, nor Nova the kernel's."},
 	{id: "nova.power", group: groupService, title: "Nova does not take planned CPUs offline",
 		check:  checkNovaPower,
 		source: "nova.conf: [libvirt] cpu_power_management",
@@ -243,22 +244,75 @@ func checkNova(v *view, r *result) {
 			continue
 		}
 		set, err := cpuset.ParseExcluding(text)
-		switch bad := set.And(v.in.Workers); {
-		case err != nil:
+		if err != nil {
 			r.fail("%s=%s: %v", name, text, err)
-		case !bad.Empty():
-			r.fail("%s=%s includes workers' CPUs %s", name, text, bad).Command =
-				fmt.Sprintf("crudini --set /etc/nova/nova.conf compute %s %s   # then restart nova-compute", name,
-					set.Without(v.in.Workers))
-		case v.in.Planned && name != "cpu_shared_set" && !set.Within(v.in.Guests):
-			r.warn("%s=%s, but the plan gives guests CPUs %s", name, text, orNone(v.in.Guests))
-		default:
-			r.pass("%s=%s", name, text)
+			continue
 		}
+		v.judgeNova(r, name, set.And(v.online))
 	}
 	if len(r.items) == 0 {
 		r.pass("nova.conf sets no CPUs on this machine")
 	}
+}
+
+// judgeNova compares one of Nova's sets with the CPUs that it should have, and without a plan with those that the
+// kernel isolates.
+func (v *view) judgeNova(r *result, name string, set cpuset.Set) {
+	should, whose := v.novaShould(name, set)
+	var i *Item
+	switch bad := set.And(v.in.Workers); {
+	case !bad.Empty():
+		i = r.fail("%s=%s includes workers' CPUs %s", name, set, bad)
+	case set.Equal(should):
+		r.pass("%s=%s", name, set)
+		return
+	case v.in.Planned:
+		i = r.fail("%s=%s, but the plan gives %s CPUs %s", name, set, whose, orNone(should))
+	case name == "cpu_shared_set":
+		i = r.warn("%s=%s includes CPUs %s, which are isolated: threads there are not balanced", name, set,
+			set.And(v.isolated))
+	default:
+		i = r.fail("%s=%s, but CPUs %s are not isolated: the scheduler uses them for everything%s", name, set,
+			set.Without(v.isolated), v.unused(set))
+	}
+	if i.about("nova %s", name); !should.Empty() {
+		i.Command = novaSet(name, should)
+	}
+}
+
+// novaShould returns the CPUs that a set of Nova should have, and the role that uses them.
+func (v *view) novaShould(name string, set cpuset.Set) (should cpuset.Set, whose string) {
+	switch free := v.isolated.Without(v.siblings(v.in.Workers)); {
+	case name == "cpu_shared_set" && v.in.Planned:
+		return v.in.Emulator, "emulators"
+	case name == "cpu_shared_set":
+		return set.Without(v.in.Workers).Without(v.isolated), "emulators"
+	case v.in.Planned:
+		return v.in.Guests, "guests"
+	case free.Overlaps(set):
+		return set.And(free), "guests"
+	}
+	return set.Without(v.in.Workers), "guests" // nothing is isolated for guests
+}
+
+// unused names isolated CPUs that neither Nova nor a pinned thread uses.
+func (v *view) unused(set cpuset.Set) string {
+	idle := v.isolated.Without(set).Without(v.siblings(v.in.Workers))
+	for i := range v.m.Threads {
+		if t := &v.m.Threads[i]; !t.Kernel && t.Allowed.Within(v.isolated) {
+			idle = idle.Without(t.Allowed)
+		}
+	}
+	return ifText(!idle.Empty(), fmt.Sprintf("; CPUs %s are isolated, but no program uses them", idle))
+}
+
+// novaSet returns the command that changes a set of Nova.
+func novaSet(name string, to cpuset.Set) string {
+	section := "compute"
+	if name == "vcpu_pin_set" {
+		section = "DEFAULT"
+	}
+	return fmt.Sprintf("crudini --set /etc/nova/nova.conf %s %s %s   # then restart nova-compute", section, name, to)
 }
 
 func checkNovaPower(v *view, r *result) {
@@ -269,9 +323,9 @@ func checkNovaPower(v *view, r *result) {
 	}
 	set, err := cpuset.ParseExcluding(n["cpu_dedicated_set"])
 	if bad := set.And(v.in.Workers); err == nil && !bad.Empty() {
+		should, _ := v.novaShould("cpu_dedicated_set", set)
 		r.fail("cpu_power_management is on, and cpu_dedicated_set includes workers' CPUs %s", bad).Command =
-			fmt.Sprintf("crudini --set /etc/nova/nova.conf compute cpu_dedicated_set %s   # then restart nova-compute",
-				set.Without(v.in.Workers))
+			novaSet("cpu_dedicated_set", should)
 	} else if strings.Contains(n["cpu_power_management_strategy"], "governor") {
 		r.pass("cpu_power_management changes only the governor of CPUs %s", set)
 	} else {
@@ -288,17 +342,23 @@ func checkKubelet(v *view, r *result) {
 		return
 	}
 	reserved, err := cpuset.Parse(strings.Trim(k["reservedSystemCPUs"], `"' `))
-	switch policy := k["cpuManagerPolicy"]; {
+	need := v.siblings(v.in.Workers)
+	if v.in.Planned {
+		need = v.online.Without(v.in.Guests)
+	}
+	switch missing := need.And(v.online).Without(reserved); {
 	case err != nil:
 		r.fail("reservedSystemCPUs: %v", err)
-	case policy != "static":
-		r.warn("cpuManagerPolicy is %s: pods may use every CPU of their group", orNone(policy))
-	case !v.in.Workers.Within(reserved):
-		r.fail("reservedSystemCPUs is %s: pods may get workers' CPUs %s", orNone(reserved),
-			v.in.Workers.Without(reserved)).Command =
+	case k["cpuManagerPolicy"] != "static":
+		r.warn("cpuManagerPolicy is %s: pods may use every CPU of their group", orNone(k["cpuManagerPolicy"]))
+	case !missing.Empty():
+		text := fmt.Sprintf("workers' CPUs %s", missing.And(v.in.Workers))
+		if !missing.Overlaps(v.in.Workers) {
+			text = fmt.Sprintf("CPUs %s, which are not for guests", missing)
+		}
+		r.fail("reservedSystemCPUs is %s: pods may get %s", orNone(reserved), text).Command =
 			fmt.Sprintf("sed -i 's/^reservedSystemCPUs:.*/reservedSystemCPUs: \"%s\"/' /var/lib/kubelet/config.yaml "+
-				"&& systemctl restart kubelet",
-				reserved.Or(v.in.Workers).Or(v.in.Host))
+				"&& systemctl restart kubelet", reserved.Or(need).Or(v.in.Host))
 	default:
 		r.pass("reservedSystemCPUs is %s", reserved)
 	}

@@ -205,7 +205,8 @@ func checkStacked(v *view, r *result) {
 	byCPUs := map[string][]*topology.Thread{}
 	for i := range v.m.Threads {
 		t := &v.m.Threads[i]
-		if iso := t.Allowed.And(v.isolated); !t.Kernel && !t.Fixed && iso.Len() > 1 && t.Allowed.Within(v.isolated) {
+		free := !t.Kernel && !t.Fixed && !v.guests[t.PID] // guests: guests.vcpus and guests.emulator
+		if free && t.Allowed.Len() > 1 && t.Allowed.Within(v.isolated) {
 			byCPUs[t.Allowed.String()] = append(byCPUs[t.Allowed.String()], t)
 		}
 	}

@@ -2,6 +2,7 @@
 package verify
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -282,24 +283,24 @@ func TestBroken(t *testing.T) {
 		{"kubelet.reserved", "pods may get workers' CPUs 1-4,21-24", Fail, func(m *topology.Machine, _ *plan.Plan) {
 			m.Services.Kubelet = map[string]string{"cpuManagerPolicy": "static", "reservedSystemCPUs": "0,10"}
 		}},
-		{"guests.vcpus", "virsh vcpupin vm1 1 6", Fail, func(m *topology.Machine, _ *plan.Plan) {
+		{"guests.vcpus", "virsh vcpupin vm1 1 26", Fail, func(m *topology.Machine, _ *plan.Plan) {
 			guest(m).VCPUs[1] = set("4")
 		}},
 		{"guests.vcpus", "some of them isolated", Warn, func(m *topology.Machine, _ *plan.Plan) {
 			guest(m).
 				VCPUs[1] = set("6-9")
 		}},
-		{"guests.emulator", "virsh emulatorpin vm1 0,10,20,30", Fail, func(m *topology.Machine, _ *plan.Plan) {
+		{"guests.emulator", "virsh emulatorpin vm1 10,20,30", Fail, func(m *topology.Machine, _ *plan.Plan) {
 			guest(m).Emulator = set("0-4")
 		}},
-		{"guests.emulator", "iothread 1: may run on CPUs 6-7", Warn, func(m *topology.Machine,
+		{"guests.emulator", "iothread 1: may run on CPUs 6-7 only", Fail, func(m *topology.Machine,
 			_ *plan.Plan) {
 			guest(m).IOThread = []cpuset.Set{set("6-7")}
 		}},
-		{"guests.vhost", "serve the network's interrupts", Warn, func(m *topology.Machine, _ *plan.Plan) {
+		{"guests.vhost", "serve the network's interrupts", Fail, func(m *topology.Machine, _ *plan.Plan) {
 			guest(m).Vhost[0].Allowed = set("0")
 		}},
-		{"guests.vhost", "virsh emulatorpin vm1 10,20,30", Warn, func(m *topology.Machine, _ *plan.Plan) {
+		{"guests.vhost", "virsh emulatorpin vm1 10,20,30", Fail, func(m *topology.Machine, _ *plan.Plan) {
 			guest(m).Vhost[0].Allowed = set("0")
 		}},
 		{"guests.numa", "memory on nodes 1, vCPUs on nodes 0", Warn, func(m *topology.Machine, _ *plan.Plan) {
@@ -386,6 +387,53 @@ func TestContainer(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestGuestsWithoutPlan: what is wrong with guests and with Nova's sets fails without a plan, too.
+func TestGuestsWithoutPlan(t *testing.T) {
+	for _, c := range []struct{ machine, id, want string }{
+		{"odd-even-16", "guests.vcpus", "vCPU 8: is pinned to CPU 2, like bigip-virtio, vCPU 1"},
+		{"odd-even-16", "guests.vcpus", "virsh setvcpus bigip-virtio 8 --config"},
+		{"odd-even-16", "guests.emulator", "virsh emulatorpin bigip-virtio 1,3,5,7,9,11,13,15"},
+		{"odd-even-16", "guests.vhost", "virsh emulatorpin bigip-virtio 1,3,5,7,9,11,13,15"},
+		{"nova", "guests.emulator", "virsh emulatorpin g1 1-3,17-31,33-35,49-63"},
+		{"nova", "nova.sets", "CPUs 16-31,48-63 are not isolated"},
+		{"nova", "nova.sets", "CPUs 4-5,36-37 are isolated, but no program uses them"},
+		{"nova", "nova.sets", "compute cpu_dedicated_set 6-15,38-47 "},
+	} {
+		f := find(t, Check(topologytest.Machine(t, c.machine), nil), c.id)
+		if f.Verdict != Fail || !strings.Contains(said(f), c.want) {
+			t.Errorf("%s: no '%s' in\n%s", c.machine, c.want, said(f))
+		}
+	}
+}
+
+// TestNovaWithPlan: the commands give Nova the plan's CPUs, no more and no fewer.
+func TestNovaWithPlan(t *testing.T) {
+	m := topologytest.Machine(t, "nova")
+	p, err := plan.Make(m, plan.Request{Forwarding: 4, Service: 2, Guests: 24, NICs: []string{"0000:17:00.0"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := find(t, Check(m, p), "nova.sets")
+	for name, cpus := range map[string]cpuset.Set{"cpu_dedicated_set": p.Of(plan.Guests),
+		"cpu_shared_set": p.EmulatorCPUs()} {
+		want := fmt.Sprintf("crudini --set /etc/nova/nova.conf compute %s %s ", name, cpus)
+		if f.Verdict != Fail || !strings.Contains(said(f), want) {
+			t.Errorf("no '%s' in\n%s", want, said(f))
+		}
+	}
+	m.Services.Nova = map[string]string{"cpu_dedicated_set": p.Of(plan.Guests).String(),
+		"cpu_shared_set": p.EmulatorCPUs().String()}
+	if f := find(t, Check(m, p), "nova.sets"); f.Verdict != Pass {
+		t.Error(said(f))
+	}
+	m.Services.Kubelet = map[string]string{"cpuManagerPolicy": "static",
+		"reservedSystemCPUs": p.Of(plan.Forwarding, plan.Housekeeping).String()}
+	f = find(t, Check(m, p), "kubelet.reserved")
+	if want := `"` + m.Online().Without(p.Of(plan.Guests)).String() + `"`; !strings.Contains(said(f), want) {
+		t.Errorf("no %s in\n%s", want, said(f))
 	}
 }
 
