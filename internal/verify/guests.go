@@ -61,8 +61,8 @@ func checkVCPUs(v *view, r *result) {
 			}
 			item := &r.items[len(r.items)-1]
 			if n >= len(pins[i]) {
-				item.Command = fmt.Sprintf("virsh setvcpus %s %d --config   # no CPU is left for more; takes effect at "+
-					"its next start", g.Name, len(pins[i]))
+				item.Command = fmt.Sprintf("virsh setvcpus %s %d --config   # no CPU is left for more; takes effect "+
+					"at its next start", g.Name, len(pins[i]))
 			} else if pin := pins[i][n]; pin.CPU >= 0 && !pin.Kept {
 				item.Command = fmt.Sprintf("virsh vcpupin %s %d %d", g.Name, n, pin.CPU)
 			}

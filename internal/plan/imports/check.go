@@ -130,6 +130,11 @@ func (c *checker) isolation() {
 		c.find(Wrong, claim.where(), fmt.Sprintf("%s with %s", claim.Key, isolated.Or(out)), partialCost,
 			"workers' CPU %s is not isolated, but %s is", out, isolated)
 	}
+	if out := guests.Without(isolated); !out.Empty() && guests.Overlaps(isolated) {
+		c.find(Wrong, claim.where(), fmt.Sprintf("%s with %s, or a set of guests without %s", claim.Key,
+			isolated.Or(out), out), "the scheduler uses these CPUs for everything, and vCPUs there wait",
+			"guests' CPU %s is not isolated, but %s is", out, guests.And(isolated))
+	}
 	if own := c.cpus(Service, Control); !own.Empty() && !own.Within(isolated) && own.Overlaps(isolated) {
 		c.find(Warning, claim.where(), "", "threads that may run on isolated and other CPUs stay where they started",
 			"the CPUs of service and control threads are isolated in part: %s is isolated, %s is not",

@@ -35,6 +35,8 @@ var findingCases = []struct {
 		[]string{"wrong a:1 workers' CPU 1-4 is not isolated, but 6-9,25-29 is"}},
 	{"the same without knowing the workers", []string{"isolcpus=6-9", "[compute]\ncpu_dedicated_set = 6-9"},
 		[]string{"wrong a:1 only guests' CPUs are isolated (6-9), and none of the router's"}},
+	{"Nova's set is isolated in part", []string{"isolcpus=4-15,36-47", "[compute]\ncpu_dedicated_set=6-31,38-63"},
+		[]string{"wrong a:1 guests' CPU 16-31,48-63 is not isolated, but 6-15,38-47 is"}},
 	{"a worker is forgotten", []string{"isolcpus=1-3", "CPU_LIST=1,2,3,4"}, []string{"wrong a:1 workers' CPU 4 is " +
 		"not isolated, but 1-3 is"}},
 	{"overlap", []string{"CPU_CORE_MASK=0x1e\nSERVICE_CORE_MASK=4,5\nDPDK_CTRL_THREAD_MASK=0x20"},
