@@ -29,6 +29,7 @@ func accountOf(e *Evidence, w *Worker) *account {
 		}
 	}
 	a.causes = slices.DeleteFunc(a.causes, func(c *Cause) bool { return c.LostNS <= 0 && c.Times <= 0 })
+	a.group()
 	return a
 }
 
@@ -55,7 +56,10 @@ func (a *account) addSums() {
 			continue
 		}
 		if who, ok := classify(a.e, a.w, eventOfSum(s)); ok {
-			a.add(who, nsOf(a.e, s), s.Count, s.Longest)
+			c := a.add(who, nsOf(a.e, s), s.Count, s.Longest)
+			if who.tid != 0 {
+				c.members = append(c.members, member{s.ID, s.PID, s.Parent, s.Name, s.ParentName, s.NS})
+			}
 		}
 	}
 }

@@ -15,13 +15,41 @@ var foreignThread = row{
 		ok := ev.tookCPU() && ev.id != 0 && !isSoftirqThread(ev.name) && !e.isOwn(ev.id, ev.pid)
 		return culprit{name: cmp.Or(ev.name, e.nameOf(ev.id)), pid: ev.pid, tid: ev.id}, ok
 	},
+	keysOf:   keysOfThread,
 	describe: describeThread,
 	remedy:   remedyThread,
 	noRemedy: "every CPU has a worker: keep one CPU free of workers, and move this thread there",
 }
 
+// keysOfThread returns the process of a thread, its command under its parent, and the parent if that took time too.
+func keysOfThread(a *account, c *Cause) []string {
+	if len(c.members) == 0 {
+		return []string{fmt.Sprint("thread ", c.TID)}
+	}
+	m := c.members[0]
+	name, _, _ := strings.Cut(m.name, "/") // the kernel's workers: "kworker/1:1"
+	keys := []string{fmt.Sprint("process ", m.pid), fmt.Sprint("command ", name, " of ", m.parentName)}
+	if m.parent > kthreadd {
+		for _, other := range a.causes {
+			if len(other.members) > 0 && other.members[0].pid == m.parent && other.Kind == c.Kind {
+				return append(keys, fmt.Sprint("process ", m.parent))
+			}
+		}
+	}
+	return keys
+}
+
 func describeThread(s *scene, c *Cause) {
-	c.Title = fmt.Sprintf("%s (%d) ran on CPU %d while %s waited for it", c.Name, c.TID, s.w.CPU, s.w.label())
+	c.Title = fmt.Sprintf("%s ran on CPU %d while %s waited for it", c.who(), s.w.CPU, s.w.label())
+	if c.Threads > 0 {
+		c.fact(c.Grade, "they are %d threads of %d processes", c.Threads, len(c.processes()))
+		for _, m := range c.members[:min(len(c.members), shownMembers)] {
+			c.fact(c.Grade, "%s (%d) took %s", m.name, m.tid, duration(m.ns))
+		}
+		if pid, name := c.starter(); pid != 0 {
+			c.fact(c.Grade, "most of them were started by %s (%d)", name, pid)
+		}
+	}
 	t, ok := s.e.Host.Threads[c.TID]
 	if !ok {
 		c.Why = "the thread has ended, so its affinity is no longer known"
@@ -31,7 +59,7 @@ func describeThread(s *scene, c *Cause) {
 	if t.Command != "" {
 		c.fact(Counted, "its command line is: %s", short(t.Command, 120))
 	}
-	if t.Parent != "" && !t.Kernel {
+	if t.Parent != "" && !t.Kernel && c.Threads == 0 {
 		c.fact(Counted, "it was started by %s", t.Parent)
 	}
 	if h, known := s.e.Host.Tasks[c.TID]; known && h.Ticks > 0 {
@@ -39,25 +67,59 @@ func describeThread(s *scene, c *Cause) {
 	}
 }
 
+const shownMembers = 3
+
 func remedyThread(s *scene, c *Cause) {
 	free := s.e.Host.Housekeeping
 	t, ok := s.e.Host.Threads[c.TID]
 	switch {
 	case free == "": // every CPU has a worker
+	case ok && t.Kernel && strings.HasPrefix(c.Name, "kworker/"):
+		c.Fix = fmt.Sprintf("echo %s > /sys/devices/virtual/workqueue/cpumask", maskOf(free))
+		c.FixNote = "the command moves unbound work only; work that is bound to this CPU ends when its source moves " +
+			"away (isolcpus=, nohz_full=)"
+	case ok && t.Kernel && t.Allowed.Len() == 1:
+		c.FixNote = "this kernel thread is bound to its CPU: isolate the CPU (isolcpus=managed_irq,domain, " +
+			"nohz_full=, rcu_nocbs=)"
+	case c.Threads > 0:
+		remedyGroup(s, c, free)
 	case !ok:
 		c.FixNote = "find out what starts it, and start it on other CPUs: taskset -c " + free + " COMMAND"
 	case t.Ended:
 		c.FixNote = fmt.Sprintf("the thread has ended; make %s start it on other CPUs: taskset -c %s COMMAND",
 			cmp.Or(t.Parent, "its parent"), free)
-	case t.Kernel && strings.HasPrefix(c.Name, "kworker/"):
-		c.Fix = fmt.Sprintf("echo %s > /sys/devices/virtual/workqueue/cpumask", maskOf(free))
-		c.FixNote = "the command moves unbound work only; work that is bound to this CPU ends when its source moves " +
-			"away (isolcpus=, nohz_full=)"
-	case t.Kernel && t.Allowed.Len() == 1:
-		c.FixNote = "this kernel thread is bound to its CPU: isolate the CPU (isolcpus=managed_irq,domain, " +
-			"nohz_full=, rcu_nocbs=)"
 	default:
 		c.Fix = fmt.Sprintf("taskset -pc %s %d", free, c.TID)
+	}
+}
+
+// remedyGroup moves the processes of a group that are still there, and the process that starts them, whose children
+// inherit its CPUs.
+func remedyGroup(s *scene, c *Cause, free string) {
+	var pids []string
+	starter, _ := c.starter()
+	for _, pid := range c.processes() {
+		if pid == starter {
+			continue // it comes first, if it has to be moved
+		}
+		if t, ok := s.e.Host.Threads[pid]; ok && !t.Ended {
+			pids = append(pids, fmt.Sprint(pid))
+		}
+	}
+	switch pid, name := c.starter(); {
+	case len(pids) == len(c.processes()) && len(pids) == 1:
+		c.Fix = fmt.Sprintf("taskset -apc %s %s", free, pids[0])
+	case len(pids) == len(c.processes()):
+		c.Fix = fmt.Sprintf("for pid in %s; do taskset -apc %s $pid; done", strings.Join(pids, " "), free)
+	case pid == 0:
+		c.FixNote = "find out what starts them, and start it on other CPUs: taskset -c " + free + " COMMAND"
+	case !s.e.Host.Threads[pid].Allowed.Empty() && !s.e.Host.Threads[pid].Allowed.Has(s.w.CPU):
+		c.FixNote = fmt.Sprintf("%s (%d) starts them on this CPU although it runs on others itself: make it start "+
+			"them elsewhere (taskset -c %s COMMAND), or end it", name, pid, free)
+	default:
+		c.FixNote = "move what starts them; what it starts from then on inherits its CPUs:"
+		c.Fix = fmt.Sprintf("for pid in %s; do taskset -apc %s $pid; done",
+			strings.Join(append([]string{fmt.Sprint(pid)}, pids...), " "), free)
 	}
 }
 

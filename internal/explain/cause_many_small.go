@@ -45,12 +45,12 @@ type group struct {
 }
 
 // sumOfSmall returns what a worker lost to all minor causes together, and whether that matters. The time that the
-// worker gives away itself and the kernel's tick are not included.
+// worker gives away itself is not included.
 func sumOfSmall(e *Evidence, w *Worker, causes []*Cause) (Cause, bool) {
 	sum := Cause{Kind: ManySmall, Worker: w.ID, CPU: w.CPU}
 	groups := map[string]*group{}
 	for _, c := range causes {
-		if !c.Minor || rowOf(c.Kind).apart {
+		if !c.Minor || rowOf(c.Kind).voluntary {
 			continue
 		}
 		name := fmt.Sprintf("%s %s", c.Kind, c.Name)

@@ -19,34 +19,72 @@ var stopped = row{
 	},
 	counters: countStoppedLoops,
 	limits:   limits{longest: longGap / 10},
-	describe: func(s *scene, c *Cause) {
-		c.Title = fmt.Sprintf("%s was stopped by a %s", s.w.label(), c.Name)
-		c.Why = "SIGSTOP, a debugger or a terminal stops all threads of a process"
-		if c.Name == "freezer" {
-			c.Title = fmt.Sprintf("%s was stopped by the freezer of its control group", s.w.label())
-			c.Why = "the freezer of a control group stops all threads of its processes"
-		}
-		if sender := stopperOf(s.e); sender != nil {
-			c.Name, c.PID, c.TID = sender.Name, sender.PID, sender.ID
-			c.Title = fmt.Sprintf("%s (%d) stopped the process, and %s with it", sender.Name, sender.ID, s.w.label())
-			c.fact(Seen, "%s (thread %d of process %d) sent %s %d times", sender.Name, sender.ID, sender.PID,
-				signalName(int(sender.Why)), sender.Count)
-		}
-		if t, ok := s.e.Host.Tasks[s.w.TID]; ok && isStopped(t.State) {
-			c.fact(Counted, "it is still stopped (state %s)", t.State)
-		}
-		if s.e.Trace == nil {
-			c.fact(Inferred, "a loop took so long although the worker did not wait for its CPU: it was stopped or "+
-				"frozen, or it waited in the kernel")
-		}
-	},
-	remedy: func(s *scene, c *Cause) {
-		if t, ok := s.e.Host.Tasks[s.w.TID]; ok && isStopped(t.State) {
-			c.Fix = fmt.Sprintf("kill -CONT %d", s.e.Daemon)
-		}
-	},
+	describe: describeStopped,
+	remedy:   remedyStopped,
 	noRemedy: "find out what stops it: a process that got SIGSTOP continues after kill -CONT, a traced one when the " +
 		"debugger detaches, a frozen one when its control group is thawed (cgroup.freeze, freezer.state)",
+}
+
+func describeStopped(s *scene, c *Cause) {
+	c.Title = fmt.Sprintf("%s was stopped by a %s", s.w.label(), c.Name)
+	c.Why = "SIGSTOP, a debugger or a terminal stops all threads of a process"
+	if c.Name == "freezer" {
+		c.Title = fmt.Sprintf("%s was stopped by the freezer of its control group", s.w.label())
+		c.Why = "the freezer of a control group stops all threads of its processes"
+		if s.e.Host.Thaw != "" {
+			c.fact(Counted, "the group is still frozen (%s)", s.e.Host.Thaw)
+		}
+		return
+	}
+	if pid, name := tracerOf(s); pid != 0 {
+		c.Name, c.PID, c.TID = name, pid, pid
+		c.Title = fmt.Sprintf("%s (%d) traces the process, and stopped %s", name, pid, s.w.label())
+		c.Why = "a debugger or tracer stops a thread when it attaches, and at each event that it traces"
+	} else if sender := stopperOf(s.e); sender != nil {
+		c.Name, c.PID, c.TID = sender.Name, sender.PID, sender.ID
+		c.Title = fmt.Sprintf("%s (%d) stopped the process, and %s with it", sender.Name, sender.ID, s.w.label())
+		c.fact(Seen, "%s (thread %d of process %d) sent %s %d times", sender.Name, sender.ID, sender.PID,
+			signalName(int(sender.Why)), sender.Count)
+	}
+	if state := s.e.Host.Worker[s.w.TID].State; isStopped(state) {
+		c.fact(Counted, "it is still stopped (state %s)", state)
+	}
+	if s.e.Trace == nil {
+		c.fact(Inferred, "a loop took so long although the worker did not wait for its CPU: it was stopped or "+
+			"frozen, or it waited in the kernel")
+	}
+}
+
+func remedyStopped(s *scene, c *Cause) {
+	if s.e.Host.Thaw != "" {
+		c.Fix = fmt.Sprintf("echo %s > %s", s.e.Host.ThawText, s.e.Host.Thaw)
+		return
+	}
+	tracer, name := tracerOf(s)
+	switch {
+	case c.Name == "freezer":
+		c.FixNote = "the group is thawed now: find out what freezes it (docker pause, systemctl freeze, checkpoints)"
+	case tracer != 0:
+		c.FixNote = fmt.Sprintf("end %s; the kernel detaches it:", name)
+		c.Fix = fmt.Sprintf("kill %d", tracer)
+	case isStopped(s.e.Host.Worker[s.w.TID].State):
+		c.Fix = fmt.Sprintf("kill -CONT %d", s.e.Daemon)
+	case c.PID != 0:
+		c.FixNote = fmt.Sprintf("%s (%d) sends the signals; end it or stop what makes it do so", c.Name, c.PID)
+	}
+}
+
+// tracerOf returns the process that traces the worker now, or that did in the window; 0: none is known.
+func tracerOf(s *scene) (pid int, name string) {
+	if t := s.e.Host.Worker[s.w.TID].Tracer; t != 0 {
+		return t, s.e.nameOf(t)
+	}
+	if t := topSum(s.e, func(k kernel.Sum) bool {
+		return k.Kind == kernel.KindTraced && k.Worker == s.w.TID
+	}); t != nil {
+		return t.PID, t.Name
+	}
+	return 0, ""
 }
 
 // countStoppedLoops counts the time of long loops in which the worker neither had its CPU nor waited for it: it was not

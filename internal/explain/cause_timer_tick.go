@@ -14,7 +14,6 @@ var timerTick = row{
 	claim: func(_ *Evidence, _ *Worker, ev event) (culprit, bool) {
 		return culprit{name: "local timer"}, ev.vector(kernel.VectorTimer)
 	},
-	apart:  true,
 	limits: limits{share: usualTicks},
 	describe: func(s *scene, c *Cause) {
 		c.Title = fmt.Sprintf("the kernel's timer interrupted %s", s.w.label())

@@ -26,7 +26,7 @@ var yield = row{
 		}
 	},
 	loop:      func(l *LongLoop) (int64, string) { return l.IdleNS, "gave its CPU away" },
-	voluntary: true, apart: true,
+	voluntary: true,
 	limits: limits{minor: func(s *scene, c *Cause, lossy bool) bool {
 		if s.m.saturated() {
 			return c.Share < minorShare

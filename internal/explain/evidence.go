@@ -122,21 +122,24 @@ type Event struct{ Kind, Subject, Text string }
 
 // Host is what was read from /proc and /sys.
 type Host struct {
-	Hostname     string
-	Online       int // CPUs
-	Ticks        map[int]host.Ticks
-	Interrupts   []host.Line
-	Softirqs     []host.Line
-	Tasks        map[int]host.Task   // ticks and faults of the window
-	Waited       map[int]int64       // ns for which each worker waited for a CPU, by tid
-	Threads      map[int]host.Thread // details of the suspects, by tid
-	IRQs         map[int]IRQPlace
-	RPS          map[int][]string // queues that steer packets to a CPU
-	Cgroup       host.Cgroup
-	FaultNS      int64                    // measured cost of a page fault on this machine
-	Readers      map[string][]host.Thread // processes at the other end of each port
-	Unread       []string
-	Housekeeping string // CPUs without a worker
+	Hostname   string
+	Online     int // CPUs
+	Ticks      map[int]host.Ticks
+	Interrupts []host.Line
+	Softirqs   []host.Line
+	Tasks      map[int]host.Task   // ticks and faults of the window
+	Waited     map[int]int64       // ns for which each worker waited for a CPU, by tid
+	Threads    map[int]host.Thread // details of the suspects, by tid
+	Worker     map[int]host.Thread // details of the workers, by tid
+	// the file that thaws the daemon's control group, and what to write to it; empty: it is not frozen
+	Thaw, ThawText string
+	IRQs           map[int]IRQPlace
+	RPS            map[int][]string // queues that steer packets to a CPU
+	Cgroup         host.Cgroup
+	FaultNS        int64                    // measured cost of a page fault on this machine
+	Readers        map[string][]host.Thread // processes at the other end of each port
+	Unread         []string
+	Housekeeping   string // CPUs without a worker
 }
 
 // IRQPlace is the affinity of an interrupt, allowed and effective: lists of CPUs.

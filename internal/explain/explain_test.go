@@ -69,6 +69,18 @@ func (e *Evidence) hog(share float64) {
 		Parent: "bash", Owner: "root", Allowed: cpuset.Of(0, 1), Cgroup: "/user"}
 }
 
+// threads adds n processes that are like s, one thread each.
+func (e *Evidence) threads(n int, s kernel.Sum, ended bool) {
+	s.Kind, s.Why, s.Count, s.Longest = kernel.KindThread, kernel.WhyTaken, 3, msec
+	for i := range n {
+		s.ID, s.PID = 1000+i, 1000+i
+		e.sum(s)
+		if !ended || i < 10 { // the details of the others were never read
+			e.Host.Threads[s.ID] = host.Thread{TID: s.ID, PID: s.ID, Name: s.Name, Parent: s.ParentName, Ended: ended}
+		}
+	}
+}
+
 func (e *Evidence) stop() {
 	e.sum(kernel.Sum{Kind: kernel.KindGap, Why: kernel.WhyStopped, NS: 50 * msec, Count: 1, Longest: 50 * msec})
 	e.sum(kernel.Sum{Kind: kernel.KindSignal, Why: 19, ID: 77, PID: 77, Name: "gdb", Count: 1})
@@ -195,8 +207,17 @@ var cases = []struct {
 	{"stopped for 50 ms", 0.3, func(e *Evidence) { e.stop() }, Stopped, "gdb", ""},
 	{"still stopped", 0.3, func(e *Evidence) {
 		e.stop()
-		e.Host.Tasks[tid] = host.Task{State: "T"}
+		e.Host.Worker = map[int]host.Thread{tid: {State: "T (stopped)"}}
 	}, Stopped, "gdb", "kill -CONT 100"},
+	{"traced", 0.3, func(e *Evidence) {
+		e.sum(kernel.Sum{Kind: kernel.KindGap, Why: kernel.WhyStopped, NS: 500 * msec, Count: 1, Longest: 500 * msec})
+		e.sum(kernel.Sum{Kind: kernel.KindTraced, ID: 78, PID: 78, Name: "strace", Count: 4})
+		e.sum(kernel.Sum{Kind: kernel.KindSignal, Why: 19, ID: 78, PID: 78, Name: "strace", Count: 1})
+	}, Stopped, "strace", "kill 78"},
+	{"frozen", 0, func(e *Evidence) {
+		e.sum(kernel.Sum{Kind: kernel.KindGap, Why: kernel.WhyFrozen, NS: 10 * sec, Count: 1, Longest: 10 * sec})
+		e.Host.Thaw, e.Host.ThawText = "/sys/fs/cgroup/router/cgroup.freeze", "0"
+	}, Stopped, "freezer", "echo 0 > /sys/fs/cgroup/router/cgroup.freeze"},
 	{"page faults", 1, func(e *Evidence) {
 		e.sum(kernel.Sum{Kind: kernel.KindFault, NS: 2 * sec, Count: 2e6, Longest: msec})
 	}, PageFaults, "page faults", "numa_balancing"},
@@ -254,14 +275,32 @@ var cases = []struct {
 		e.Ports[1].Up = true
 		e.Host.Readers = map[string][]host.Thread{"vm1": {{TID: 800, PID: 800, Name: "qemu", State: "T (stopped)"}}}
 	}, NoInput, "vm1", "kill -CONT 800"},
-	{"many short threads", 0.3, func(e *Evidence) {
-		for i := range 2000 {
-			id := 1000 + i
-			e.sum(kernel.Sum{Kind: kernel.KindThread, Why: kernel.WhyTaken, ID: id, PID: id, Name: "true", NS: 1500_000,
-				Count: 3, Longest: msec})
-			e.Host.Threads[id] = host.Thread{TID: id, PID: id, Name: "true", Parent: "cron (7)", Ended: true}
+	{"many short processes that one starts", 0.3, func(e *Evidence) {
+		e.threads(2000, kernel.Sum{Name: "true", NS: 1500_000, Parent: 7, ParentName: "cron"}, true)
+		e.Host.Threads[7] = host.Thread{TID: 7, PID: 7, Name: "cron", Allowed: cpuset.Of(0, 1)}
+	}, ForeignThread, "true", "for pid in 7; do taskset -apc 0 $pid; done"},
+	{"short processes that one binds to the CPU", 0.3, func(e *Evidence) {
+		e.threads(2000, kernel.Sum{Name: "taskset", NS: 1500_000, Parent: 7, ParentName: "sh"}, true)
+		e.Host.Threads[7] = host.Thread{TID: 7, PID: 7, Name: "sh", Allowed: cpuset.Of(0)}
+	}, ForeignThread, "taskset", ""},
+	{"a program that forks", 0.3, func(e *Evidence) {
+		e.threads(500, kernel.Sum{Name: "true", NS: 1500_000, Parent: 7, ParentName: "sh"}, true)
+		e.sum(kernel.Sum{Kind: kernel.KindThread, Why: kernel.WhyTaken, ID: 7, PID: 7, Name: "sh", NS: sec, Count: 500})
+		e.Host.Threads[7] = host.Thread{TID: 7, PID: 7, Name: "sh", Allowed: cpuset.Of(1)}
+	}, ForeignThread, "sh", "for pid in 7; do taskset -apc 0 $pid; done"},
+	{"thirty processes of one program", 1, func(e *Evidence) {
+		e.threads(30, kernel.Sum{Name: "worker", NS: 320 * msec, Parent: 7, ParentName: "bash"}, false)
+	}, ForeignThread, "worker", "taskset -apc 0 $pid"},
+	{"many small causes", 0.3, func(e *Evidence) {
+		for i, name := range []string{"sshd", "cron", "journald"} {
+			e.sum(kernel.Sum{Kind: kernel.KindThread, Why: kernel.WhyTaken, ID: 50 + i, PID: 50 + i, Name: name,
+				NS: 150 * msec, Count: 300, Longest: msec, Parent: 1, ParentName: "systemd"})
 		}
-	}, ManySmall, "true", ""},
+	}, ManySmall, "foreign-thread", ""},
+	{"ticks that take more than they usually do", 0.3, func(e *Evidence) {
+		e.sum(kernel.Sum{Kind: kernel.KindVector, ID: kernel.VectorTimer, NS: 400 * msec, Count: 10000,
+			Longest: 90_000})
+	}, ManySmall, "timer-tick", ""},
 	{"a worker that was moved", 0.3, func(e *Evidence) {
 		e.sum(kernel.Sum{Kind: kernel.KindGap, Why: kernel.WhyMoved, NS: sec, Count: 1, Longest: sec})
 		e.sum(kernel.Sum{Kind: kernel.KindAffinity, ID: 900, PID: 900, Name: "taskset", Count: 1, Worker: tid})
@@ -389,5 +428,25 @@ func TestOverflowIsAnEffect(t *testing.T) {
 		if c.Kind == RingOverflow {
 			t.Errorf("%+v", c)
 		}
+	}
+}
+
+// Threads that belong together are one cause, with the sum of their time and the gaps of each.
+func TestGroupsAreSummedUp(t *testing.T) {
+	e := loaded(0.3)
+	e.threads(30, kernel.Sum{Name: "worker", NS: 200 * msec, Parent: 7, ParentName: "bash"}, false)
+	e.sum(kernel.Sum{Kind: kernel.KindThread, Why: kernel.WhyTaken, ID: 90, PID: 90, Name: "sshd", NS: sec, Count: 9,
+		Parent: 1, ParentName: "systemd"})
+	for i := range 30 {
+		e.away(1, kernel.Gap{NS: 200 * msec, Kind: kernel.KindThread, Why: kernel.WhyTaken, ID: 1000 + i, PID: 1000 + i,
+			Name: "worker"})
+		e.Trace.Gaps[i].From = int64(i) * 300 * msec
+	}
+	r := Explain(*e)
+	if c := r.Causes[0]; c.Threads != 30 || c.LostNS != 6*sec || c.PPS < 4e6 || c.PPS > 5e6 {
+		t.Errorf("%d threads, %d ns, %.0f packets/s: %s", c.Threads, c.LostNS, c.PPS, r.Verdict)
+	}
+	if c := r.Causes[1]; c.Name != "sshd" || c.Threads != 0 || c.LostNS != sec {
+		t.Errorf("%+v", c)
 	}
 }

@@ -34,7 +34,7 @@ func (e *Evidence) fillHost(root host.Root, before, after *host.Snapshot) {
 	h.Ticks, h.Interrupts, h.Softirqs = host.TicksBetween(before.CPUs, after.CPUs),
 		host.LinesBetween(before.Interrupts, after.Interrupts), host.LinesBetween(before.Softirqs, after.Softirqs)
 	h.Tasks = host.TasksBetween(before.Tasks, after.Tasks)
-	h.Waited = map[int]int64{}
+	h.Waited, h.Worker = map[int]int64{}, map[int]host.Thread{}
 	for tid, ns := range after.Waited {
 		h.Waited[tid] = max(0, ns-before.Waited[tid])
 	}
@@ -46,6 +46,12 @@ func (e *Evidence) fillHost(root host.Root, before, after *host.Snapshot) {
 	}
 	h.Online, h.Housekeeping = online.Len(), online.Without(mine).String()
 	h.FaultNS = host.FaultNS()
+	h.Thaw, h.ThawText = root.Frozen(e.Daemon)
+	for _, w := range e.Workers {
+		if t, ok := root.Thread(w.TID); ok {
+			h.Worker[w.TID] = t
+		}
+	}
 	e.fillSuspects(root)
 	e.fillReaders(root)
 }
@@ -112,8 +118,8 @@ func (e *Evidence) suspects() (out []int) {
 		for _, s := range e.Trace.Sums {
 			switch s.Kind {
 			case kernel.KindThread:
-				ns[s.ID] += s.NS
-			case kernel.KindTLBSent, kernel.KindIPISent, kernel.KindSignal:
+				ns[s.ID], ns[s.PID], ns[s.Parent] = ns[s.ID]+s.NS, ns[s.PID]+s.NS, ns[s.Parent]+s.NS
+			case kernel.KindTLBSent, kernel.KindIPISent, kernel.KindSignal, kernel.KindTraced:
 				ns[s.ID] += s.Count
 			}
 		}

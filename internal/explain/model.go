@@ -109,6 +109,9 @@ func (m *Model) saturated() bool { return m.PerPacket > 0 && m.Headroom < satura
 
 // partName names a cause in the table of parts.
 func partName(c *Cause) string {
+	if c.Threads > 0 {
+		return fmt.Sprintf("%s: %s, %d threads", c.Kind, c.Name, c.Threads)
+	}
 	if c.TID != 0 {
 		return fmt.Sprintf("%s: %s (%d)", c.Kind, c.Name, c.TID)
 	}

@@ -40,9 +40,10 @@ type Cause struct {
 	TID      int     `json:"tid,omitempty"`
 	IRQ      int     `json:"irq,omitempty"`
 	Port     string  `json:"port,omitempty"`
-	Minor    bool    `json:"minor"`         // too small to need a remedy
-	Title    string  `json:"title"`         // one sentence: who did what
-	Why      string  `json:"why,omitempty"` // why it could happen
+	Threads  int     `json:"threads,omitempty"` // of a group, which the first one stands for
+	Minor    bool    `json:"minor"`             // too small to need a remedy
+	Title    string  `json:"title"`             // one sentence: who did what
+	Why      string  `json:"why,omitempty"`     // why it could happen
 	Evidence []Fact  `json:"evidence"`
 	Grade    Grade   `json:"grade"`      // of the time or the loss
 	LostNS   int64   `json:"lost_ns"`    // of the worker's time
@@ -64,6 +65,7 @@ type Cause struct {
 	all, headroom float64 // Nothing: packets/s of all workers, free share of the busiest
 	groups        []group // ManySmall
 	elsewhere     int64   // Moved: ns on other CPUs
+	members       []member
 }
 
 // Fact is one piece of evidence for a cause.

@@ -188,6 +188,10 @@ func (s *Session) watch(pid int, targets []kernel.Target) error {
 		s.noTrace = "--no-trace was given"
 		return nil
 	}
+	targets = slices.Clone(targets)
+	for i := range targets {
+		targets[i].Why = whyAway(s.root, targets[i].TID)
+	}
 	w, err := kernel.Watch(pid, targets)
 	if err != nil {
 		s.noTrace = err.Error()
@@ -231,4 +235,21 @@ func (s *Session) meet() error {
 		}
 	}
 	return err
+}
+
+// whyAway returns why a thread may be away from its CPU, by its state; 0: it is ready to run.
+func whyAway(root host.Root, tid int) kernel.Why {
+	t, ok := root.Thread(tid)
+	frozen, _ := root.Frozen(tid)
+	switch {
+	case !ok || t.State == "":
+		return 0
+	case frozen != "":
+		return kernel.WhyFrozen
+	case isStopped(t.State):
+		return kernel.WhyStopped
+	case t.State[0] == 'S' || t.State[0] == 'D':
+		return kernel.WhySleep
+	}
+	return 0
 }

@@ -29,9 +29,9 @@ type row struct {
 
 	// how far the time can be trusted; nil: as far as kernel events (watched)
 	grade     func(*Evidence) Grade
-	voluntary bool                      // the worker gives its CPU away by itself
-	apart     bool                      // not summed up with other small causes
-	holdsBack func(*Cause, *Model) bool // explains that a worker has no time left, whatever time it took
+	voluntary bool                            // the worker gives its CPU away by itself
+	keysOf    func(*account, *Cause) []string // causes that share a key are one; the first key is the cause's own
+	holdsBack func(*Cause, *Model) bool       // explains that a worker has no time left, whatever time it took
 
 	limits   limits
 	describe func(*scene, *Cause) // Title, Why and Evidence; nil: not a cause by itself, only part of a model

@@ -48,6 +48,27 @@ func (r Root) cgroup(pid int) (Cgroup, error) {
 	}
 }
 
+// Frozen returns the file that thaws the control group of a process, and what to write to it; "": it is not frozen.
+func (r Root) Frozen(pid int) (file, thaw string) {
+	text, err := r.proc().Read(fmt.Sprintf("proc/%d/cgroup", pid))
+	if err != nil {
+		return "", ""
+	}
+	for _, h := range []struct{ mount, controller, file, frozen, thaw string }{
+		{"/sys/fs/cgroup/freezer", "freezer", "freezer.self_freezing", "1", "THAWED"},
+		{"/sys/fs/cgroup", "", "cgroup.freeze", "1", "0"},
+		{"/sys/fs/cgroup/unified", "", "cgroup.freeze", "1", "0"},
+	} {
+		path, _ := procfs.ParseCgroup(text, h.controller)
+		for at := path; at != "/" && at != "." && at != ""; at = filepath.Dir(at) {
+			if state, err := r.text(h.mount, at, h.file); err == nil && state == h.frozen {
+				return filepath.Join(h.mount, at, strings.Replace(h.file, "self_freezing", "state", 1)), h.thaw
+			}
+		}
+	}
+	return "", ""
+}
+
 func (r Root) limits(path string, version int) Cgroup {
 	c := Cgroup{Path: path, Version: version}
 	mounts := []string{"sys/fs/cgroup", "sys/fs/cgroup/unified"}

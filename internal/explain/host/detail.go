@@ -24,6 +24,7 @@ type Thread struct {
 	Cgroup  string     `json:"cgroup,omitempty"`
 	Kernel  bool       `json:"kernel,omitempty"`
 	State   string     `json:"state,omitempty"`
+	Tracer  int        `json:"tracer,omitempty"` // process that traces it
 	LastCPU int        `json:"last_cpu"`
 	Ended   bool       `json:"ended,omitempty"` // since its details were read
 }
@@ -37,6 +38,7 @@ func (r Root) Thread(tid int) (t Thread, ok bool) {
 	}
 	t = Thread{TID: tid, PID: int(count(keys["Tgid"])), Name: keys["Name"], State: keys["State"]}
 	t.Allowed, _ = cpuset.Parse(keys["Cpus_allowed_list"])
+	t.Tracer = int(count(keys["TracerPid"]))
 	if f := strings.Fields(keys["Uid"]); len(f) > 0 {
 		t.Owner = owner(f[0])
 	}

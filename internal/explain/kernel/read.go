@@ -95,7 +95,8 @@ func (w *Watcher) take() ([]Sum, error) {
 		}
 		out = append(out, Sum{CPU: int(key.Cpu), Worker: int(key.Worker), Kind: Kind(key.Kind), Why: Why(key.Why),
 			ID: int(key.Id), NS: int64(value.Ns), Count: int64(value.Count), Longest: int64(value.Longest),
-			PID: int(value.Pid), Name: text(value.Name[:])})
+			PID: int(value.Pid), Name: text(value.Name[:]), Parent: int(value.Parent),
+			ParentName: text(value.ParentName[:])})
 	}
 	return out, nil
 }
@@ -111,7 +112,7 @@ func (w *Watcher) open(now int64) (out []Sum, err error) {
 		if err := w.coll.Maps[workersMapCpus].Lookup(uint32(t.CPU), &cpu); err != nil {
 			return nil, fmt.Errorf("eBPF CPUs: %w", err)
 		}
-		if worker.OutSince == 0 {
+		if worker.OutSince == 0 || worker.Assumed != 0 {
 			continue
 		}
 		gap := Sum{CPU: t.CPU, Worker: t.TID, Kind: KindGap, Why: Why(worker.Why), Count: 1}

@@ -2,6 +2,7 @@
 package kernel
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -16,7 +17,10 @@ import (
 )
 
 // Target is a worker's thread and its CPU.
-type Target struct{ TID, CPU int }
+type Target struct {
+	TID, CPU int
+	Why      Why // the reason if the thread is away from its CPU when the watch begins; 0: it is ready to run
+}
 
 // Watcher keeps eBPF programs in the kernel until it is closed.
 type Watcher struct {
@@ -123,13 +127,18 @@ func configure(spec *ebpf.CollectionSpec, pid int, targets []Target) error {
 		spec.Variables[workersVarRecordNs].Set(uint64(recordNS)),
 		spec.Variables[workersVarRecordsSecond].Set(uint32(recordsSecond)),
 		spec.Variables[workersVarNrYield].Set(uint32(unix.SYS_SCHED_YIELD)),
+		spec.Variables[workersVarNrPtrace].Set(uint32(unix.SYS_PTRACE)),
 		spec.Variables[workersVarNrSetaffinity].Set(uint32(unix.SYS_SCHED_SETAFFINITY)))
 }
 
 // attach attaches the programs. The one for context switches comes last, so that no gap is counted while others attach.
 func (w *Watcher) attach() error {
+	now := uint64(monotonic())
 	for _, t := range w.targets {
-		if err := w.coll.Maps[workersMapWorkers].Put(uint32(t.TID), workersWorker{Home: uint32(t.CPU)}); err != nil {
+		worker := workersWorker{Home: uint32(t.CPU), OutSince: now, Why: uint32(cmp.Or(t.Why, WhyTaken)), Assumed: 1}
+		err := errors.Join(w.coll.Maps[workersMapWorkers].Put(uint32(t.TID), worker),
+			w.coll.Maps[workersMapCpus].Put(uint32(t.CPU), workersCpu{Out: uint32(t.TID), SliceSince: now}))
+		if err != nil {
 			return fmt.Errorf("eBPF map: %w", err)
 		}
 	}

@@ -2,6 +2,7 @@
 package kernel
 
 import (
+	"errors"
 	"os"
 	"runtime"
 	"sync/atomic"
@@ -34,7 +35,7 @@ func TestSwitchesAreSeen(t *testing.T) {
 	go spin()
 	hog := <-tid
 	defer stop.Store(true)
-	w, err := Watch(os.Getpid(), []Target{{worker, 0}})
+	w, err := Watch(os.Getpid(), []Target{{TID: worker}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +103,7 @@ func TestMovesAreSeen(t *testing.T) {
 		}
 	}()
 	worker := <-tid
-	w, err := Watch(os.Getpid(), []Target{{worker, 0}})
+	w, err := Watch(os.Getpid(), []Target{{TID: worker}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,4 +134,60 @@ func TestMovesAreSeen(t *testing.T) {
 	if elsewhere < int64(away)*9/10 || calls != 2 {
 		t.Errorf("elsewhere for %d ns, moved by %d calls: %+v", elsewhere, calls, win.Sums)
 	}
+}
+
+// A worker that waits for its CPU when the watch begins, and gets next to nothing of it, was away from the beginning.
+func TestWorkerThatNeverRuns(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root")
+	}
+	var one unix.CPUSet
+	one.Set(0)
+	var stop atomic.Bool
+	defer stop.Store(true)
+	tids := make(chan int)
+	go func() { // with SCHED_IDLE it gets next to nothing beside the other one
+		runtime.LockOSThread()
+		err := unix.SchedSetAttr(0, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_IDLE}, 0)
+		if err = errors.Join(err, unix.SchedSetaffinity(0, &one)); err != nil {
+			t.Error(err)
+		}
+		tids <- unix.Gettid()
+		for !stop.Load() {
+		}
+	}()
+	worker := <-tids
+	go func() {
+		runtime.LockOSThread()
+		fifo := unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: 1}
+		err := unix.SchedSetAttr(0, &fifo, 0)
+		if err = errors.Join(err, unix.SchedSetaffinity(0, &one)); err != nil {
+			t.Error(err)
+		}
+		tids <- unix.Gettid()
+		for !stop.Load() { // the kernel gives others 50 ms a second
+		}
+	}()
+	hog := <-tids
+	w, err := Watch(os.Getpid(), []Target{{TID: worker}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	if err := w.Begin(); err != nil {
+		t.Fatal(err)
+	}
+	begin := time.Now()
+	time.Sleep(200 * time.Millisecond)
+	window := time.Since(begin).Nanoseconds()
+	win, err := w.End()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range win.Sums {
+		if s.Kind == KindThread && s.ID == hog && s.Worker == worker && s.NS > window/2 {
+			return
+		}
+	}
+	t.Errorf("the worker did not run for %d ns: %+v", window, win.Sums)
 }

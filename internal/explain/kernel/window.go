@@ -18,6 +18,7 @@ const (
 	KindReceived                 // interface index of packets that the kernel received on that CPU, one in Sample
 	KindSignal                   // tid that sent the process a stop or continue signal; Why is its number
 	KindAffinity                 // tid that changed the worker's affinity
+	KindTraced                   // tid that attached to the worker or stopped it by ptrace
 )
 
 // Why a worker was away from its CPU.
@@ -67,6 +68,9 @@ type Sum struct {
 	Longest int64  `json:"longest_ns"`
 	PID     int    `json:"pid,omitempty"`
 	Name    string `json:"name,omitempty"`
+	// of a thread: the process that started its process
+	Parent     int    `json:"parent,omitempty"`
+	ParentName string `json:"parent_name,omitempty"`
 }
 
 // Gap is one interval in which a worker did not have its CPU.

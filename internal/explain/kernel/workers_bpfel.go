@@ -54,13 +54,14 @@ type workersKey struct {
 }
 
 type workersSum struct {
-	_       structs.HostLayout
-	Ns      uint64
-	Count   uint64
-	Longest uint64
-	Pid     uint32
-	Name    [16]int8
-	Zero    uint32
+	_          structs.HostLayout
+	Ns         uint64
+	Count      uint64
+	Longest    uint64
+	Pid        uint32
+	Parent     uint32
+	Name       [16]int8
+	ParentName [16]int8
 }
 
 type workersWorker struct {
@@ -72,7 +73,7 @@ type workersWorker struct {
 	Syscall      uint32
 	Why          uint32
 	Home         uint32
-	Zero         uint32
+	Assumed      uint32
 	Most         uint64
 	MostTid      uint32
 	MostPid      uint32
@@ -116,6 +117,7 @@ const (
 	workersVarLostRecords              = "lost_records"
 	workersVarLostSums                 = "lost_sums"
 	workersVarN_watched                = "n_watched"
+	workersVarNrPtrace                 = "nr_ptrace"
 	workersVarNrSetaffinity            = "nr_setaffinity"
 	workersVarNrYield                  = "nr_yield"
 	workersVarRecordNs                 = "record_ns"
@@ -212,6 +214,7 @@ type workersVariableSpecs struct {
 	LostRecords    *ebpf.VariableSpec `ebpf:"lost_records"`
 	LostSums       *ebpf.VariableSpec `ebpf:"lost_sums"`
 	N_watched      *ebpf.VariableSpec `ebpf:"n_watched"`
+	NrPtrace       *ebpf.VariableSpec `ebpf:"nr_ptrace"`
 	NrSetaffinity  *ebpf.VariableSpec `ebpf:"nr_setaffinity"`
 	NrYield        *ebpf.VariableSpec `ebpf:"nr_yield"`
 	RecordNs       *ebpf.VariableSpec `ebpf:"record_ns"`
@@ -264,6 +267,7 @@ type workersVariables struct {
 	LostRecords    *ebpf.Variable `ebpf:"lost_records"`
 	LostSums       *ebpf.Variable `ebpf:"lost_sums"`
 	N_watched      *ebpf.Variable `ebpf:"n_watched"`
+	NrPtrace       *ebpf.Variable `ebpf:"nr_ptrace"`
 	NrSetaffinity  *ebpf.Variable `ebpf:"nr_setaffinity"`
 	NrYield        *ebpf.Variable `ebpf:"nr_yield"`
 	RecordNs       *ebpf.Variable `ebpf:"record_ns"`

@@ -18,6 +18,7 @@ struct task_struct {
 	unsigned int __state;
 	int pid, tgid;
 	char comm[16];
+	struct task_struct *real_parent;
 } KERNEL;
 
 struct task_struct___old { // before 5.14

@@ -9,7 +9,7 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 volatile const __u32 daemon_pid;
 volatile const __u64 record_ns;      // shortest gap that is recorded
 volatile const __u32 records_second; // most records per second and CPU
-volatile const __u32 nr_yield, nr_setaffinity, n_watched;
+volatile const __u32 nr_yield, nr_setaffinity, nr_ptrace, n_watched;
 volatile const __u32 watched_cpus[MAX_WATCHED];
 volatile const __u8 watched[MAX_CPUS];
 
@@ -48,10 +48,23 @@ static __always_inline bool is_watched(__u32 cpu)
 	return cpu < MAX_CPUS && watched[cpu];
 }
 
+// A worker that runs was not away when the watch began.
+static __always_inline void runs(struct worker *w)
+{
+	if (w && w->assumed) {
+		w->assumed = 0;
+		w->out_since = 0;
+	}
+}
+
 static __always_inline struct worker *current_worker(__u32 *tid)
 {
+	struct worker *w;
+
 	*tid = (__u32)bpf_get_current_pid_tgid();
-	return bpf_map_lookup_elem(&workers, tid);
+	w = bpf_map_lookup_elem(&workers, tid);
+	runs(w);
+	return w;
 }
 
 static __always_inline struct sum *sum_of(const struct key *key)
@@ -169,11 +182,14 @@ static __always_inline void slice(struct cpu *c, __u32 cpu, struct task_struct *
 
 	if (!w || w->out_since == 0)
 		return;
+	w->assumed = 0;
 	key.why = (__u8)w->why;
 	s = add(&key, ns, 1);
 	if (s && s->count == 1) {
 		s->pid = BPF_CORE_READ(prev, tgid);
 		BPF_CORE_READ_INTO(&s->name, prev, comm);
+		s->parent = BPF_CORE_READ(prev, real_parent, tgid);
+		BPF_CORE_READ_INTO(&s->parent_name, prev, real_parent, comm);
 	}
 	if (s && ns > w->most) {
 		w->most = ns;
@@ -199,6 +215,7 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 	now = bpf_ktime_get_ns();
 	from = BPF_CORE_READ(prev, pid);
 	to = BPF_CORE_READ(next, pid);
+	runs(bpf_map_lookup_elem(&workers, &from));
 	if (c->out && c->out != from && c->slice_since)
 		slice(c, cpu, prev, from, now);
 	w = bpf_map_lookup_elem(&workers, &from);
@@ -239,13 +256,31 @@ int BPF_PROG(on_migrate, struct task_struct *p, int to)
 
 // --- interrupts
 
+// An interrupt of another thread shows that the worker was away when the watch began, and which thread had its CPU.
+static __always_inline void ran_instead(struct cpu *c, __u32 tid)
+{
+	struct worker *w = bpf_map_lookup_elem(&workers, &c->out);
+
+	if (!w || !w->assumed)
+		return;
+	w->assumed = 0;
+	c->running = tid;
+}
+
 // Returns the current CPU if it belongs to a worker that is interrupted; NULL if another thread is.
 static __always_inline struct cpu *interrupted(__u32 *cpu, __u32 *tid)
 {
+	struct cpu *c;
+	bool worker;
+
 	*cpu = bpf_get_smp_processor_id();
-	if (!is_watched(*cpu) || !current_worker(tid))
+	if (!is_watched(*cpu))
 		return NULL;
-	return bpf_map_lookup_elem(&cpus, cpu);
+	worker = current_worker(tid) != NULL;
+	c = bpf_map_lookup_elem(&cpus, cpu);
+	if (c && !worker)
+		ran_instead(c, *tid);
+	return worker ? c : NULL;
 }
 
 static __always_inline struct sum *interruption(struct cpu *c, const struct key *key, __u64 since, __u64 now)
@@ -456,16 +491,16 @@ int BPF_PROG(on_signal, int sig, void *info, struct task_struct *task)
 
 // --- system calls and page faults of workers, and system calls that change their affinity
 
-// The register of a system call's first argument on x86-64.
+// The registers of a system call's first two arguments on x86-64.
 struct pt_regs___x86 {
-	unsigned long di;
+	unsigned long di, si;
 } KERNEL;
 
-static __always_inline void affinity_changes(void *regs)
+// Counts a system call that does something to a worker.
+static __always_inline void done_to(__u32 tid, enum kind kind)
 {
-	__u32 tid = (__u32)BPF_CORE_READ((struct pt_regs___x86 *)regs, di);
 	struct worker *w = bpf_map_lookup_elem(&workers, &tid);
-	struct key key = {.kind = KIND_AFFINITY, .worker = tid};
+	struct key key = {.kind = kind, .worker = tid};
 
 	if (!w)
 		return;
@@ -480,7 +515,9 @@ int BPF_PROG(on_syscall, void *regs, long number)
 	__u32 tid;
 
 	if (number == nr_setaffinity)
-		affinity_changes(regs);
+		done_to((__u32)BPF_CORE_READ((struct pt_regs___x86 *)regs, di), KIND_AFFINITY);
+	else if (number == nr_ptrace)
+		done_to((__u32)BPF_CORE_READ((struct pt_regs___x86 *)regs, si), KIND_TRACED);
 	if (!is_watched(bpf_get_smp_processor_id()))
 		return 0;
 	w = current_worker(&tid);

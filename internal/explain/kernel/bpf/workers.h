@@ -18,6 +18,7 @@ enum kind {            // of a sum, with the meaning of its id
 	KIND_RECEIVED, // interface index of packets that the kernel received on the worker's CPU, one in SAMPLE
 	KIND_SIGNAL,   // tid that sent the process a stop or continue signal; why is its number
 	KIND_AFFINITY, // tid that changed the affinity of the worker
+	KIND_TRACED,   // tid that attached to the worker or stopped it by ptrace
 };
 
 enum why {             // reason for which a worker was away from its CPU
@@ -55,8 +56,9 @@ struct sum {
 	__u64 count;
 	__u64 longest; // ns
 	__u32 pid;     // process of a thread
+	__u32 parent;  // of that process
 	char name[16];
-	__u32 zero;
+	char parent_name[16];
 };
 
 struct worker {          // by tid
@@ -66,8 +68,8 @@ struct worker {          // by tid
 	__u64 given;   // ns for which it was away in the current system call or page fault
 	__u32 syscall; // number + 1, 0 = none
 	__u32 why;
-	__u32 home; // the CPU of the worker
-	__u32 zero;
+	__u32 home;    // the CPU of the worker
+	__u32 assumed; // out_since is when the watch began, and it is not known yet whether the worker had its CPU then
 	// The thread that had most of the current gap.
 	__u64 most;
 	__u32 most_tid;

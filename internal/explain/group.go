@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+package explain
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+)
+
+// member is one thread of a cause that stands for a group of threads.
+type member struct {
+	tid, pid, parent int
+	name, parentName string
+	ns               int64
+}
+
+// group merges the causes that belong together, by the keys that their row gives: threads of one process, processes of
+// one command and parent, and a process with those that it started. So their sum is judged, and has one remedy.
+func (a *account) group() {
+	roots := map[string]string{} // of each key, to a key of the same group
+	var find func(string) string
+	find = func(k string) string {
+		if roots[k] == "" || roots[k] == k {
+			return k
+		}
+		roots[k] = find(roots[k])
+		return roots[k]
+	}
+	for _, c := range a.causes {
+		if keysOf := rowOf(c.Kind).keysOf; keysOf != nil {
+			keys := keysOf(a, c)
+			for _, k := range keys {
+				roots[find(k)] = find(keys[0])
+			}
+		}
+	}
+	first := map[string]*Cause{}
+	slices.SortStableFunc(a.causes, func(x, y *Cause) int { return cmp.Compare(y.LostNS, x.LostNS) })
+	a.causes = slices.DeleteFunc(a.causes, func(c *Cause) bool {
+		keysOf := rowOf(c.Kind).keysOf
+		if keysOf == nil {
+			return false
+		}
+		k := find(keysOf(a, c)[0])
+		top := first[k]
+		if top == nil {
+			first[k] = c
+			return false
+		}
+		top.LostNS, top.Times, top.Longest = top.LostNS+c.LostNS, top.Times+c.Times, max(top.Longest, c.Longest)
+		top.members = append(top.members, c.members...)
+		for key, cause := range a.byKey {
+			if cause == c {
+				a.byKey[key] = top
+			}
+		}
+		return true
+	})
+	for _, c := range a.causes {
+		if c.Threads = len(c.members); c.Threads == 1 {
+			c.Threads = 0
+		}
+	}
+}
+
+// who names a thread, or the group that it stands for.
+func (c *Cause) who() string {
+	if c.Threads == 0 {
+		return fmt.Sprintf("%s (%d)", c.Name, c.TID)
+	}
+	return fmt.Sprintf("%s (%d) and %d other threads like it", c.Name, c.TID, c.Threads-1)
+}
+
+// starter returns the process that started most processes of a group, 0 if there is none but the first and the kernel.
+func (c *Cause) starter() (pid int, name string) {
+	ns := map[int]int64{}
+	for _, m := range c.members {
+		ns[m.parent] += m.ns
+		if m.parent > kthreadd && (pid == 0 || ns[m.parent] > ns[pid]) {
+			pid, name = m.parent, m.parentName
+		}
+	}
+	return pid, name
+}
+
+// processes returns the pids of a group, those with the most time first.
+func (c *Cause) processes() (out []int) {
+	for _, m := range c.members {
+		if !slices.Contains(out, m.pid) {
+			out = append(out, m.pid)
+		}
+	}
+	return out
+}
+
+const kthreadd = 2 // the parent of the kernel's threads; 1 is that of services and orphans
