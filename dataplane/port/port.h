@@ -53,6 +53,7 @@ struct port_queue {
 	uint64_t rx_packets __rte_cache_aligned; // polling worker: rw, master: ro
 	uint32_t depth; // packets that waited when last read, or DEPTH_UNKNOWN; polling worker: wo, master: ro
 	uint16_t armed; // not 0: it wakes its poller (worker/wait.h); polling worker: rw
+	uint16_t most;  // largest burst, 0 = BATCH (worker/burst.h); polling worker: rw
 	rte_spinlock_t tx_lock __rte_cache_aligned; // workers: taken when port->shared_tx
 } __rte_cache_aligned;
 

@@ -40,6 +40,7 @@ struct handoff {
 	uint64_t taken __rte_cache_aligned; // packets, counted as in sent
 	uint64_t done;                      // of these, packets that have left the graph
 	bool flowing;                       // the ring that this one replaces is empty
+	uint16_t most;                      // largest burst, 0 = BATCH (worker/burst.h)
 	uint64_t waited[HANDOFF_BUCKETS];
 };
 

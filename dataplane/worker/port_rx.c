@@ -11,6 +11,7 @@
 #include "graph/trace.h"
 #include "port/registry.h"
 #include "worker/buffer_share.h"
+#include "worker/burst.h"
 #include "worker/handoff.h"
 #include "worker/spread.h"
 #include "worker/worker.h"
@@ -96,8 +97,8 @@ static inline edge_t port_rx_edge(const struct worker *w, const struct port_queu
 	return w->role == WORKER_HOST_PATH && q->port->role == PORT_FABRIC ? STEER : SPREAD;
 }
 
-static uint16_t port_rx_poll_queue(struct rte_graph *graph, struct rte_node *node, struct worker *w,
-				   struct port_queue *q, uint16_t room)
+static __rte_always_inline uint16_t port_rx_poll_queue(struct rte_graph *graph, struct rte_node *node, struct worker *w,
+						       struct port_queue *q, uint16_t room)
 {
 	struct rte_mbuf **pkts = (struct rte_mbuf **)node->objs;
 	struct port *port = q->port;
@@ -174,6 +175,32 @@ static uint16_t port_rx_poll_inject(struct rte_graph *graph, struct rte_node *no
 	return (uint16_t)n;
 }
 
+// Like port_rx(), but a source whose burst is bounded is polled first, and a full burst of it is alone in its walk.
+static __rte_noinline uint16_t port_rx_bounded(struct rte_graph *graph, struct rte_node *node, struct worker *w,
+					       const struct handoff_list *in, struct rx_list *l, unsigned injected)
+{
+	unsigned rings = in ? in->n : 0, i, total = injected, at = w->next_queue;
+	uint16_t n, room, *most;
+	bool alone = false;
+
+	for (i = 0; i < rings + l->n && BATCH - total >= POLL_MIN && !alone; i++, at++) {
+		if (at >= rings + l->n)
+			at = 0;
+		most = at < rings ? &in->h[at]->most : &l->q[at - rings]->most;
+		if (*most > 0 && total > injected)
+			break;
+		room = burst_room(most, (uint16_t)(BATCH - total));
+		n = at < rings ? port_rx_poll_ring(graph, node, in->h[at], room)
+			       : port_rx_poll_queue(graph, node, w, l->q[at - rings], room);
+		total += n;
+		burst_brought(&w->burst, most, n);
+		alone = n > 0 && n == *most;
+	}
+	w->next_queue = at;
+	w->polled = total;
+	return (uint16_t)total;
+}
+
 // Polls rings and queues in turn, so that neither starves the other.
 static uint16_t port_rx(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t nb)
 {
@@ -185,6 +212,8 @@ static uint16_t port_rx(struct rte_graph *graph, struct rte_node *node, void **o
 	w->in_now = in;
 	if (unlikely(!rte_ring_empty(w->inject)))
 		total += port_rx_poll_inject(graph, node, w);
+	if (unlikely(w->burst.bounded))
+		return port_rx_bounded(graph, node, w, in, l, total);
 	for (i = 0; i < rings + l->n && BATCH - total >= POLL_MIN; i++, at++) {
 		if (at >= rings + l->n)
 			at = 0;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include <cmocka.h>
+#include <rte_cycles.h>
 
 #include "graph/counters.h"
 #include "l3/underlay.h"
@@ -58,6 +59,8 @@ static int reset(void **state)
 	memset(waiting, 0, sizeof(waiting));
 	long_from = long_to = 0;
 	router_worker()->next_queue = 0;
+	memset(&router_worker()->burst, 0, sizeof(router_worker()->burst));
+	port_get(RED0)->queues[0].most = port_get(RED1)->queues[0].most = 0;
 	return 0;
 }
 
@@ -254,6 +257,121 @@ static void list_shrinks(void **state)
 	assert_int_equal(walk(n), 1);
 }
 
+#define LONGEST (rte_get_tsc_hz() / 1000000 * BURST_WALK_US)
+static uint64_t cost[PORTS_END]; // cycles that a packet takes, by port
+static uint64_t clock_now;
+
+// A walk as the worker's loop makes it. Returns the cycles that it took.
+static uint64_t timed_walk(unsigned *counts)
+{
+	struct burst *b = &router_worker()->burst;
+	uint64_t cycles = 0;
+	unsigned i;
+
+	walk(counts);
+	for (i = 1; i < PORTS_END; i++)
+		cycles += counts[i] * cost[i];
+	clock_now += cycles;
+	if (cycles > b->longest)
+		burst_walked(b, clock_now, cycles);
+	return cycles;
+}
+
+// Two ports send all they can. A packet of RED0 costs eight times as much as usual.
+static void costly_port(void)
+{
+	burst_init(&router_worker()->burst);
+	poll_queue(RED0, 0);
+	poll_queue(RED1, 0);
+	poll_queue(BLUE0, 0);
+	waiting[RED0][0] = waiting[RED1][0] = UINT32_MAX / 2;
+	cost[RED0] = LONGEST / BATCH * 8;
+	cost[RED1] = cost[BLUE0] = LONGEST / BATCH;
+}
+
+// The walks of a port with costly packets become short, and the other port keeps its bursts.
+static void costly_burst_is_bounded(void **state)
+{
+	uint64_t cycles[PORTS_END] = {0}, longest = 0, took;
+	unsigned n[PORTS_END], i;
+
+	costly_port();
+	assert_true(timed_walk(n) > 7 * LONGEST);
+	for (i = 0; i < 20; i++)
+		timed_walk(n);
+	for (i = 0; i < 1000; i++) {
+		took = timed_walk(n);
+		longest = RTE_MAX(longest, took);
+		assert_true(n[RED0] == 0 || n[RED0] + n[RED1] == n[RED0]);
+		assert_true(n[RED1] == 0 || n[RED1] == BATCH);
+		cycles[RED0] += n[RED0] * cost[RED0];
+		cycles[RED1] += n[RED1] * cost[RED1];
+	}
+	assert_in_range(longest, 1, LONGEST);
+	assert_true(cycles[RED1] >= cycles[RED0]);
+	assert_int_equal(port_get(RED0)->queues[0].most, BATCH / 8);
+}
+
+// Small bursts of other ports share a walk as before, and a bounded port with few packets, too.
+static void small_bursts_share(void **state)
+{
+	unsigned n[PORTS_END], i;
+
+	costly_port();
+	for (i = 0; i < 20; i++)
+		timed_walk(n);
+	waiting[RED0][0] = 0;
+	timed_walk(n);
+	waiting[RED0][0] = 2;
+	waiting[RED1][0] = waiting[BLUE0][0] = 20;
+	router_worker()->next_queue = 0;
+	timed_walk(n);
+	assert_int_equal(n[RED0], 2);
+	assert_int_equal(n[RED1], 20);
+	assert_int_equal(n[BLUE0], 20);
+	assert_true(router_worker()->burst.bounded);
+}
+
+// Packets that are no longer costly come in full bursts again, and bursts are not bounded any more after a while.
+static void bound_ends(void **state)
+{
+	unsigned n[PORTS_END], i;
+
+	costly_port();
+	for (i = 0; i < 20; i++)
+		timed_walk(n);
+	cost[RED0] = cost[RED1] / 4;
+	for (i = 0; i < 20; i++)
+		timed_walk(n);
+	assert_int_equal(port_get(RED0)->queues[0].most, 0);
+	assert_true(router_worker()->burst.bounded);
+	clock_now += rte_get_tsc_hz() / 1000 * BURST_CALM_MS;
+	timed_walk(n);
+	assert_false(router_worker()->burst.bounded);
+	assert_int_equal(router_worker()->burst.longest, LONGEST);
+	for (i = 0; i < 6; i++) {
+		timed_walk(n);
+		assert_int_equal(n[RED0] + n[RED1], BATCH);
+	}
+	assert_false(router_worker()->burst.bounded);
+}
+
+// However costly packets are, their bursts are large enough for any driver, and grow again.
+static void least_burst(void **state)
+{
+	unsigned n[PORTS_END], i;
+
+	costly_port();
+	cost[RED0] = LONGEST;
+	for (i = 0; i < 20; i++)
+		timed_walk(n);
+	assert_int_equal(port_get(RED0)->queues[0].most, BURST_LEAST);
+	cost[RED0] = cost[RED1] / 4;
+	for (i = 0; i < 20; i++)
+		timed_walk(n);
+	assert_int_equal(port_get(RED0)->queues[0].most, 0);
+}
+
 static struct rte_mbuf *inject(uint16_t port, enum inject edge)
 {
 	struct rte_mbuf *m = router_hex("000102030405060708090a0b0c0d");
@@ -299,11 +417,20 @@ static void injected(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(by_role, reset),         cmocka_unit_test_setup(mss_clamp_wanted_by_port, reset),
-		cmocka_unit_test_setup(nothing_to_poll, reset), cmocka_unit_test_setup(round_robin, reset),
-		cmocka_unit_test_setup(last_room, reset),       cmocka_unit_test_setup(list_shrinks, reset),
-		cmocka_unit_test_setup(injected, reset),        cmocka_unit_test_setup(longer_than_mtu, reset),
-		cmocka_unit_test_setup(mtu_changes, reset),     cmocka_unit_test_setup(refused_by_kind, reset),
+		cmocka_unit_test_setup(by_role, reset),
+		cmocka_unit_test_setup(mss_clamp_wanted_by_port, reset),
+		cmocka_unit_test_setup(nothing_to_poll, reset),
+		cmocka_unit_test_setup(round_robin, reset),
+		cmocka_unit_test_setup(last_room, reset),
+		cmocka_unit_test_setup(list_shrinks, reset),
+		cmocka_unit_test_setup(injected, reset),
+		cmocka_unit_test_setup(longer_than_mtu, reset),
+		cmocka_unit_test_setup(mtu_changes, reset),
+		cmocka_unit_test_setup(refused_by_kind, reset),
+		cmocka_unit_test_setup(costly_burst_is_bounded, reset),
+		cmocka_unit_test_setup(small_bursts_share, reset),
+		cmocka_unit_test_setup(bound_ends, reset),
+		cmocka_unit_test_setup(least_burst, reset),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/field_limits.h"
 #include "port/port.h"
+#include "worker/burst.h"
 #include "worker/idle.h"
 
 #define WORKER_MAX (LIMIT_WORKER_ID_MAX + 1)
@@ -57,10 +58,11 @@ struct worker {
 	struct rte_graph *graph;
 	const struct handoff_list *in_now; // rings that it polls in this walk
 	unsigned next_queue;               // where the next poll begins
-	uint32_t polled;                   // packets that this walk brought
-	uint32_t share;                    // buffers that a tenant port may hold, or BUFFERS_ENOUGH
-	uint64_t share_until;              // TSC when it is computed again
-	uint64_t tsc;                      // when the running flow node began its batch
+	struct burst burst;
+	uint32_t polled;      // packets that this walk brought
+	uint32_t share;       // buffers that a tenant port may hold, or BUFFERS_ENOUGH
+	uint64_t share_until; // TSC when it is computed again
+	uint64_t tsc;         // when the running flow node began its batch
 	uint64_t loops, busy_loops, busy_cycles, idle_cycles, packets;
 	struct recorder *recorder; // of its loops
 	uint64_t *system_calls;    // its thread's (base/system_calls.h)

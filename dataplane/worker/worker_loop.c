@@ -82,12 +82,17 @@ static int worker_notify_enter(const struct worker *w)
 static void worker_loop(struct worker *w)
 {
 	struct recorder *r = w->recorder;
-	uint64_t now;
+	uint64_t now, walk;
 
+	burst_init(&w->burst);
 	r->trail.begin = rte_rdtsc();
 	while (!__atomic_load_n(&w->stop, __ATOMIC_RELAXED)) {
 		w->polled = 0;
 		graph_walk(w->graph, &r->trail);
+		walk = r->trail.end - r->trail.begin;
+		// If others had the CPU meanwhile, the walk says nothing about its packets.
+		if (unlikely(walk > w->burst.longest) && *r->armed != 0)
+			burst_walked(&w->burst, r->trail.end, walk);
 		handoff_done(w);
 		rcu_quiescent(w->id);
 		w->loops++;
