@@ -45,9 +45,9 @@ func main() {
 	f.BoolVar(&o.Repair, "repair", false, "undo drift; default: only report it")
 	f.DurationVar(&o.Every, "every", time.Second, "interval between two checks")
 	f.StringVar(&o.NodeFile, "node-file", "",
-		"apply this configuration whenever corelaned or the agent starts (docs/node-yaml.md)")
+		"apply this configuration once to each corelaned that starts (docs/node-yaml.md)")
 	f.StringVar(&o.Socket, "socket", api.DefaultSocket, "socket of corelaned")
-	f.StringVar(&o.Journal, "journal", cores.Dir, "directory where repairs are logged for 'corelane cores rollback'")
+	f.StringVar(&o.Journal, "journal", cores.Dir, "directory where repairs are logged for 'corelane cores rollback', and which corelaned has the node file")
 	f.BoolVar(&asJSON, "json", false, "print events as JSON, one per line")
 	f.BoolVar(&version, "version", false, "print the version")
 	switch err := f.Parse(os.Args[1:]); {

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <rte_cycles.h>
@@ -28,14 +29,17 @@
 #include "system.pb-c.h"
 #include "worker/worker.h"
 
-static uint64_t started;
+static uint64_t started, started_ns; // cycles, Unix time
 static bool hugepages;
 static char socket_path[108];
 
 void system_init(const char *socket, bool with_hugepages)
 {
 	static struct api_listener requests = {.settle = flow_changes_take_effect};
+	struct timespec now;
 
+	clock_gettime(CLOCK_REALTIME, &now);
+	started_ns = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 	started = rte_rdtsc();
 	hugepages = with_hugepages;
 	snprintf(socket_path, sizeof(socket_path), "%s", socket);
@@ -113,6 +117,7 @@ static int system_status(struct api_call *call, const void *req, void *resp, str
 	out->version = api_strdup(call, CORELANE_VERSION);
 	out->pid = (int32_t)getpid();
 	out->uptime_seconds = (double)(rte_rdtsc() - started) / (double)rte_get_tsc_hz();
+	out->started_ns = started_ns;
 	out->socket = api_strdup(call, socket_path);
 	out->hugepages = hugepages;
 	out->memory_bytes = resident_bytes();

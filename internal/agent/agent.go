@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/coreos/go-systemd/v22/daemon"
@@ -18,7 +19,6 @@ import (
 	"github.com/corelane/corelane/internal/guard"
 	"github.com/corelane/corelane/internal/input"
 	"github.com/corelane/corelane/internal/plan"
-	"github.com/corelane/corelane/internal/state"
 )
 
 // DefaultPlan is the plan of this machine. Without it the intent is derived from the machine's own settings.
@@ -29,7 +29,7 @@ type Options struct {
 	Plan     string        // file; empty: DefaultPlan if it exists
 	NodeFile string        // desired state of the data plane, docs/node-yaml.md; empty: none
 	Socket   string        // of corelaned
-	Journal  string        // directory of repairs
+	Journal  string        // directory of repairs, and of the record of the node file
 	Every    time.Duration // interval between two checks
 	Repair   bool
 	Report   func(guard.Event)
@@ -48,15 +48,23 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	want, err := loadState(o.NodeFile)
-	if err != nil {
-		return err
+	n := node{file: o.NodeFile, record: filepath.Join(o.Journal, "node-file")}
+	if n.file != "" {
+		if _, err := n.load(); err != nil {
+			return err
+		}
 	}
 	dial := func(ctx context.Context) (*api.Client, error) { return o.Dial(ctx, o.Socket) }
 	notices := make(chan guard.Event, 16)
 	connected := func(c *api.Client) {
-		if want != nil {
-			restore(ctx, c, want, notices)
+		if n.file == "" {
+			return
+		}
+		if e := n.restore(ctx, c); e != nil {
+			select {
+			case notices <- *e:
+			case <-ctx.Done():
+			}
 		}
 	}
 	ready := false
@@ -81,42 +89,6 @@ func loadPlan(file string) (*plan.Plan, error) {
 		file = DefaultPlan
 	}
 	return plan.Load(file)
-}
-
-func loadState(file string) (*state.State, error) {
-	if file == "" {
-		return nil, nil
-	}
-	text, err := os.ReadFile(file)
-	if err != nil {
-		return nil, input.Errorf("--node-file", "a file of docs/node-yaml.md", "%v", err)
-	}
-	return state.Load(file, text)
-}
-
-// restore applies the node file to a data plane: when either of both starts, and after a restart.
-func restore(ctx context.Context, c *api.Client, want *state.State, notices chan<- guard.Event) {
-	tell := func(kind guard.Kind, format string, args ...any) {
-		select {
-		case notices <- guard.Event{Time: time.Now(), Kind: kind, Text: fmt.Sprintf(format, args...)}:
-		case <-ctx.Done():
-		}
-	}
-	have, err := state.Read(ctx, c)
-	if err != nil {
-		tell(guard.Failed, "the data plane's state: %v", err)
-		return
-	}
-	ops := state.Diff(want, have)
-	if len(ops) == 0 {
-		return
-	}
-	done, err := state.Apply(ctx, c, ops, func(state.Op) {})
-	if err != nil {
-		tell(guard.Failed, "node file: %v", err)
-		return
-	}
-	tell(guard.Repaired, "the data plane matches the node file again: %v", done)
 }
 
 // merge passes on the events of both channels, until ctx is over.

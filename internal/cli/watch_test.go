@@ -186,7 +186,7 @@ func TestTerminalIsNotQueried(t *testing.T) {
 	}
 	_ = pts.Close()
 	seen, _ := io.ReadAll(ptm) // ends with EIO once nobody has the other end open
-	if got := string(seen); !strings.Contains(got, "corelane version") || strings.Contains(got, "\x1b") {
+	if got := string(seen); !strings.Contains(got, "version devel") || strings.Contains(got, "\x1b") {
 		t.Errorf("%q", got)
 	}
 }

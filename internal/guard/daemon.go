@@ -9,8 +9,9 @@ import (
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
 )
 
-// redial is the interval at which Follow tries to reach a data plane that does not answer.
-const redial = 2 * time.Second
+// redial is the interval at which Follow tries to reach a data plane that does not answer. Guests wait meanwhile: a
+// restarted data plane forwards nothing before it has its configuration.
+const redial = 100 * time.Millisecond
 
 // Follow passes on the events of a data plane from now on, until ctx ends. It waits for a data plane that does not
 // run, and reconnects to one that was restarted. It calls connected after each connect, before it passes on events.

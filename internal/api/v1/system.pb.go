@@ -190,7 +190,8 @@ type Status struct {
 	OpenFiles      uint32                 `protobuf:"varint,26,opt,name=open_files,json=openFiles,proto3" json:"open_files,omitempty"`
 	Master         *MasterTurns           `protobuf:"bytes,27,opt,name=master,proto3" json:"master,omitempty"`
 	ApiConnections uint32                 `protobuf:"varint,28,opt,name=api_connections,json=apiConnections,proto3" json:"api_connections,omitempty"`
-	ApiLimits      []*ApiLimit            `protobuf:"bytes,29,rep,name=api_limits,json=apiLimits,proto3" json:"api_limits,omitempty"` // those that were reached
+	ApiLimits      []*ApiLimit            `protobuf:"bytes,29,rep,name=api_limits,json=apiLimits,proto3" json:"api_limits,omitempty"`  // those that were reached
+	StartedNs      uint64                 `protobuf:"varint,30,opt,name=started_ns,json=startedNs,proto3" json:"started_ns,omitempty"` // time of the start in Unix time: it tells a restarted daemon from its predecessor
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -426,6 +427,13 @@ func (x *Status) GetApiLimits() []*ApiLimit {
 		return x.ApiLimits
 	}
 	return nil
+}
+
+func (x *Status) GetStartedNs() uint64 {
+	if x != nil {
+		return x.StartedNs
+	}
+	return 0
 }
 
 // A bound on what clients of the API may do.
@@ -955,7 +963,7 @@ const file_system_proto_rawDesc = "" +
 	"\x05minor\x18\x02 \x01(\rR\x05minor\x12\x18\n" +
 	"\aversion\x18\x03 \x01(\tR\aversion\x12\x12\n" +
 	"\x04dpdk\x18\x04 \x01(\tR\x04dpdk\x12\x10\n" +
-	"\x03pid\x18\x05 \x01(\x05R\x03pid\"\xfd\x06\n" +
+	"\x03pid\x18\x05 \x01(\x05R\x03pid\"\x9c\a\n" +
 	"\x06Status\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x12\x10\n" +
 	"\x03pid\x18\x02 \x01(\x05R\x03pid\x12%\n" +
@@ -994,7 +1002,9 @@ const file_system_proto_rawDesc = "" +
 	"\x06master\x18\x1b \x01(\v2\x18.corelane.v1.MasterTurnsR\x06master\x12'\n" +
 	"\x0fapi_connections\x18\x1c \x01(\rR\x0eapiConnections\x124\n" +
 	"\n" +
-	"api_limits\x18\x1d \x03(\v2\x15.corelane.v1.ApiLimitR\tapiLimits\"V\n" +
+	"api_limits\x18\x1d \x03(\v2\x15.corelane.v1.ApiLimitR\tapiLimits\x12\x1d\n" +
+	"\n" +
+	"started_ns\x18\x1e \x01(\x04R\tstartedNs\"V\n" +
 	"\bApiLimit\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05count\x18\x02 \x01(\x04R\x05count\x12 \n" +
