@@ -47,7 +47,8 @@ func main() {
 	f.StringVar(&o.NodeFile, "node-file", "",
 		"apply this configuration once to each corelaned that starts (docs/node-yaml.md)")
 	f.StringVar(&o.Socket, "socket", api.DefaultSocket, "socket of corelaned")
-	f.StringVar(&o.Journal, "journal", cores.Dir, "directory where repairs are logged for 'corelane cores rollback', and which corelaned has the node file")
+	f.StringVar(&o.Journal, "journal", cores.Dir,
+		"directory where repairs are logged for 'corelane cores rollback', and which corelaned has the node file")
 	f.BoolVar(&asJSON, "json", false, "print events as JSON, one per line")
 	f.BoolVar(&version, "version", false, "print the version")
 	switch err := f.Parse(os.Args[1:]); {
