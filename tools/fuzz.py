@@ -2,11 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs the fuzz targets of C and Go in turns, and counts their executions.
 
-fuzz.py run [--seconds N | --until HH:MM] [--turn N] [TARGET...]
-    One target at a time, for --turn seconds. Targets whose coverage still grows get more turns. Findings are in build-asan/
-    (C) and in testdata/fuzz/ of the package (Go). Executions are added to build-asan/executions.
+fuzz.py run [--seconds N | --until HH:MM] [--turn N] [--pause FILE] [TARGET...]
+    One target at a time, for --turn seconds. Targets whose coverage still grows get more turns. A turn of a C target has
+    two stages: the optimised program without sanitizers (build-fuzz/) looks for inputs that reach something new, and the
+    program with sanitizers (build-asan/) runs each of them, and fuzzes on by itself for a tenth of the time. Findings are
+    in build-asan/ (C) and in testdata/fuzz/ of the package (Go). Executions are added to build-asan/executions, by stage.
+    While --pause FILE exists, nothing runs: the turn ends.
 fuzz.py merge [TARGET...]
-    Adds the found inputs that reach something new to tests/fuzz/corpus.
+    Adds the found inputs that reach something new to tests/fuzz/corpus, and replays the corpus with sanitizers.
 fuzz.py record
     Moves the counts of build-asan/executions into tests/fuzz/executions.txt, and writes the table in docs/security.md.
 """
@@ -17,18 +20,24 @@ import pathlib
 import random
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build-asan"
+FAST = ROOT / "build-fuzz"
 CORPUS = ROOT / "tests/fuzz/corpus"
 COUNTS = ROOT / "tests/fuzz/executions.txt"
 PAGE = ROOT / "docs/security.md"
 PENDING = BUILD / "executions"
 LONGEST_INPUT = 2048  # of a committed input that was found
+OPTIONS = ["-timeout=10", "-rss_limit_mb=4096", "-print_final_stats=1"]
 ENVIRONMENT = {**os.environ, "ASAN_OPTIONS": "detect_leaks=0", "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1"}
+HEAD = """# Executions of each fuzz target so far: with sanitizers (Go: as the tests are built), and without. `tools/fuzz.py record`
+# adds those of `tools/fuzz.py run`. Not to be edited.
+"""
 
 
 def c_targets():
@@ -44,72 +53,129 @@ def go_targets():
 
 
 def read_counts(path):
+    """{target: (executions with sanitizers, executions without)}"""
     lines = path.read_text().splitlines() if path.exists() else []
-    return {name: int(count) for name, count in (line.split() for line in lines if line and line[0] != "#")}
+    words = (line.split() for line in lines if line and line[0] != "#")
+    return {name: (int(checked), int(fast)) for name, checked, fast in words}
+
+
+def add_counts(counts, more):
+    for name, (checked, fast) in more.items():
+        old = counts.get(name, (0, 0))
+        counts[name] = (old[0] + checked, old[1] + fast)
+    return counts
 
 
 def write_counts(path, counts, head=""):
     new = path.with_suffix(".new")
-    new.write_text(head + "".join(f"{name} {n}\n" for name, n in sorted(counts.items())))
+    new.write_text(head + "".join(f"{name} {checked} {fast}\n" for name, (checked, fast) in sorted(counts.items())))
     new.replace(path)
 
 
 class Turn:
     """What one turn of a target has done."""
 
-    def __init__(self, executions=0, grown=0, failed=False, text=""):
-        self.executions, self.grown, self.failed, self.text = executions, grown, failed, text
+    def __init__(self, checked=0, fast=0, grown=0, failed=False, text=""):
+        self.checked, self.fast, self.grown, self.failed, self.text = checked, fast, grown, failed, text
 
 
-def run_c(name, seconds):
-    work = BUILD / "corpus" / f"fuzz_{name}"
-    for folder in (work, CORPUS / name):
-        folder.mkdir(parents=True, exist_ok=True)
-    command = [BUILD / "tests/fuzz" / f"fuzz_{name}", f"-max_total_time={seconds}", "-timeout=10", "-rss_limit_mb=4096", "-print_final_stats=1",
-               f"-artifact_prefix={BUILD}/{name}-", f"-use_value_profile={int(random.random() < 0.2)}", work, CORPUS / name]
-    log = BUILD / f"fuzz_{name}.log"
+def until_paused(command, log, pause, interrupt):
+    """Runs a command in a process group of its own, and interrupts it when the file `pause` appears. Returns its exit code
+    and its output."""
     with open(log, "w", errors="replace") as out:
-        code = subprocess.run(command, stdout=out, stderr=subprocess.STDOUT, env=ENVIRONMENT, check=False).returncode
-    text = log.read_text(errors="replace")
+        process = subprocess.Popen(command, cwd=ROOT, stdout=out, stderr=subprocess.STDOUT, env=ENVIRONMENT, start_new_session=True)
+        try:
+            while process.poll() is None:
+                if pause and pause.exists():
+                    os.killpg(process.pid, interrupt)
+                    process.wait()
+                    return 0, log.read_text(errors="replace")
+                time.sleep(0.1)
+        except BaseException:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            raise
+    return process.returncode, log.read_text(errors="replace")
+
+
+def run_program(program, name, seconds, pause, arguments):
+    """Returns the executions, the features that were found, whether something failed, and the output."""
+    command = [program / "tests/fuzz" / f"fuzz_{name}", *OPTIONS, f"-max_total_time={seconds}", f"-artifact_prefix={BUILD}/{name}-", *arguments]
+    code, text = until_paused(command, BUILD / f"fuzz_{name}.log", pause, signal.SIGUSR1)
     units = re.findall(r"stat::number_of_executed_units: (\d+)", text) or re.findall(r"^#(\d+)\t", text, re.M) or ["0"]
     features = [int(n) for n in re.findall(r"cov: \d+ ft: (\d+)", text)]
-    return Turn(int(units[-1]), features[-1] - features[0] if features else 0, code != 0, text)
+    return int(units[-1]), features[-1] - features[0] if features else 0, code != 0, text
 
 
-def run_go(name, seconds):
+def run_c(name, seconds, pause=None):
+    work = BUILD / "corpus" / f"fuzz_{name}"
+    new = BUILD / "corpus" / f"new_{name}"
+    for folder in (work, new, CORPUS / name):
+        folder.mkdir(parents=True, exist_ok=True)
+    fast, grown, failed, text = run_program(FAST, name, seconds, pause, [f"-use_value_profile={int(random.random() < 0.2)}", new, work, CORPUS / name])
+    if failed:
+        return Turn(0, fast, grown, failed, text)
+    replayed, _, failed, text = run_program(BUILD, name, 0, None, ["-runs=0", new])
+    if not failed:
+        for path in new.iterdir():
+            path.replace(work / path.name)
+    checked = 0
+    if not failed and not (pause and pause.exists()):
+        checked, _, failed, text = run_program(BUILD, name, max(1, seconds // 10), pause, [work, CORPUS / name])
+    return Turn(replayed + checked, fast, grown, failed, text)
+
+
+def run_go(name, seconds, pause=None):
     package, function = name.split(":")
     command = ["tools/go.sh", "test", f"./{package}", "-run", "^$", "-fuzz", f"^{function}$", "-fuzztime", f"{seconds}s", "-parallel", "1"]
-    done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", check=False)
-    executions = re.findall(r"execs: (\d+)", done.stdout)
-    grown = re.findall(r"new interesting: (\d+)", done.stdout)
-    return Turn(int(executions[-1]) if executions else 0, int(grown[-1]) if grown else 0, done.returncode != 0, done.stdout)
+    code, text = until_paused(command, BUILD / "fuzz_go.log", pause, signal.SIGINT)
+    executions = re.findall(r"execs: (\d+)", text)
+    grown = re.findall(r"new interesting: (\d+)", text)
+    return Turn(int(executions[-1]) if executions else 0, 0, int(grown[-1]) if grown else 0, code != 0, text)
+
+
+def next_time(clock, now):
+    """The next moment at which a clock shows HH:MM."""
+    hour, minute = map(int, clock.split(":"))
+    at = now.replace(hour=hour, minute=minute, second=0, microsecond=0)
+    return at if at > now else at + datetime.timedelta(days=1)
 
 
 def end_of(args):
-    if not args.until:
-        return time.time() + args.seconds
-    hour, minute = map(int, args.until.split(":"))
-    return datetime.datetime.now().replace(hour=hour, minute=minute, second=0).timestamp()
+    return next_time(args.until, datetime.datetime.now()).timestamp() if args.until else time.time() + args.seconds
+
+
+def build():
+    """Builds the targets of C with sanitizers, as tools/test.sh does, and without."""
+    for folder, options in ((BUILD, ["-Doptimization=1", "-Ddebug=true", "-Db_sanitize=address,undefined", "-Dc_args=-fno-sanitize=alignment"]),
+                            (FAST, ["-Doptimization=2"])):
+        if not (folder / "build.ninja").exists():
+            subprocess.run(["meson", "setup", folder, "-Dfuzz=true", "-Db_lundef=false", *options], cwd=ROOT, check=True, env={**os.environ, "CC": "clang"},
+                           stdout=subprocess.DEVNULL)
+        subprocess.run(["ninja", "-C", folder, "fuzz-targets"], check=True, stdout=subprocess.DEVNULL)
 
 
 def run(args):
+    if any(":" not in t for t in args.targets or [""]):
+        build()
     targets = args.targets or c_targets() + go_targets()
     grown = dict.fromkeys(targets, 100)  # each gets a turn soon
     end = end_of(args)
     status = 0
     while (left := int(end - time.time())) > 3:
+        if args.pause and args.pause.exists():
+            time.sleep(1)
+            continue
         target = random.choices(targets, [1 + grown[t] for t in targets])[0]
         try:
-            turn = (run_go if ":" in target else run_c)(target, min(args.turn, left))
+            turn = (run_go if ":" in target else run_c)(target, min(args.turn, left), args.pause)
         except OSError as e:  # the program is being linked anew
             print(e, flush=True)
             time.sleep(2)
             continue
         grown[target] = (grown[target] + min(turn.grown, 100)) / 4
-        counts = read_counts(PENDING)
-        counts[target] = counts.get(target, 0) + turn.executions
-        write_counts(PENDING, counts)
-        print(f"{time.strftime('%H:%M:%S')} {target}: {turn.executions} executions, {turn.grown} new{' FAILED' if turn.failed else ''}", flush=True)
+        write_counts(PENDING, add_counts(read_counts(PENDING), {target: (turn.checked, turn.fast)}))
+        print(f"{time.strftime('%H:%M:%S')} {target}: {turn.checked + turn.fast} executions, {turn.grown} new{' FAILED' if turn.failed else ''}", flush=True)
         if turn.failed:
             status = 1
             print("\n".join(turn.text.splitlines()[-40:]), flush=True)
@@ -125,8 +191,9 @@ def merge(args):
         for path in work.iterdir() if work.exists() else ():
             if path.stat().st_size <= LONGEST_INPUT:
                 shutil.copy(path, short)
-        subprocess.run([BUILD / "tests/fuzz" / f"fuzz_{name}", "-merge=1", "-rss_limit_mb=4096", CORPUS / name, short],
-                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=ENVIRONMENT, check=True)
+        program = BUILD / "tests/fuzz" / f"fuzz_{name}"
+        for arguments in (["-merge=1", CORPUS / name, short], ["-runs=0", CORPUS / name]):
+            subprocess.run([program, *OPTIONS, *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=ENVIRONMENT, check=True)
         files = list((CORPUS / name).iterdir())
         print(f"{name}: {len(files)} inputs, {sum(p.stat().st_size for p in files)} bytes")
     return 0
@@ -140,15 +207,14 @@ def write_table(program, rows):
 
 
 def record(_args):
-    counts = read_counts(COUNTS)
-    for name, n in read_counts(PENDING).items():
-        counts[name] = counts.get(name, 0) + n
-    head = "# Executions of each fuzz target so far: `tools/fuzz.py record` adds those of `tools/fuzz.py run`. Not to be edited.\n"
-    write_counts(COUNTS, counts, head)
+    counts = add_counts(read_counts(COUNTS), read_counts(PENDING))
+    write_counts(COUNTS, counts, HEAD)
     PENDING.unlink(missing_ok=True)
-    write_table("tools/fuzz.py record", ["| target | executions |", "|---|---|", *(f"| `{name}` | {n:,} |" for name, n in sorted(counts.items())),
-                                         f"| all | {sum(counts.values()):,} |"])
-    print(f"{sum(counts.values())} executions of {len(counts)} targets")
+    checked, fast = (sum(column) for column in zip(*counts.values()))
+    rows = [f"| `{name}` | {a:,} | {b:,} | {a + b:,} |" for name, (a, b) in sorted(counts.items())]
+    write_table("tools/fuzz.py record", ["| target | with sanitizers, or Go | without | all |", "|---|---|---|---|", *rows,
+                                         f"| all | {checked:,} | {fast:,} | {checked + fast:,} |"])
+    print(f"{checked + fast} executions of {len(counts)} targets")
     return 0
 
 
@@ -161,8 +227,9 @@ def main():
         command.add_argument("targets", nargs="*", metavar="TARGET")
         if name == "run":
             command.add_argument("--seconds", type=int, default=600)
-            command.add_argument("--until", metavar="HH:MM", help="of today, instead of --seconds")
+            command.add_argument("--until", metavar="HH:MM", help="when the clock shows this next, instead of --seconds")
             command.add_argument("--turn", type=int, default=60, metavar="SECONDS")
+            command.add_argument("--pause", type=pathlib.Path, metavar="FILE", help="nothing runs while FILE exists")
     args = parser.parse_args()
     return args.function(args)
 
