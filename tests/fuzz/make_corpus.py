@@ -222,6 +222,77 @@ def mss():
         yield name, bytes([5, 0x78]) + bytes(TCP(sport=1000, dport=2000, flags="S", options=options))
 
 
+def varint(n):
+    return bytes([n & 0x7f | 0x80]) + varint(n >> 7) if n > 0x7f else bytes([n])
+
+
+def message(*fields):
+    """A message of protobuf: pairs of a field's number and its value."""
+    data = b""
+    for number, value in fields:
+        if isinstance(value, int):
+            data += varint(number << 3) + varint(value)
+        else:
+            value = value.encode() if isinstance(value, str) else value
+            data += varint(number << 3 | 2) + varint(len(value)) + value
+    return data
+
+
+def ports():
+    """Requests of Ports.Add: the numbers of the fields are those of api/port.proto."""
+    server = ((1, "/tmp/s"), (3, "root"), (4, "kvm"), (5, "0660"))
+    memif = ((1, "/tmp/m"), (2, 1), (4, "secret"), (5, 64), (7, "root"), (8, "kvm"), (9, "0600"))
+    devices = {"dpdk": (3, message((1, "net_af_packet0,iface=eth1"))), "dpdk-memif": (3, message((1, "net_memif,role=client,socket=/tmp/m,id=3"))),
+               "tap": (4, message((1, "tap0"), (2, "blue"))), "tap-name": (4, b""), "memif": (5, message(*memif)),
+               "memif-client": (5, message((1, "/tmp/m"), (3, 1), (6, 128))), "memif-client-mode": (5, message((1, "/tmp/m"), (3, 1), (9, "0600"))),
+               "vhost": (6, message(*server)), "vhost-client": (6, message((1, "/tmp/s"), (2, 1)))}
+    tenant = ((20, "red"), (21, "irb"), (22, "10.0.0.1/24"), (22, "fd00::1/64"), (23, "02:00:00:00:00:03"), (24, "10.0.0.2"), (24, "10.1.0.0/16"),
+              (24, "fd00::2"), (25, 1), (26, 1400), (27, 1), (32, 1), (33, 1000), (34, 10), (35, 2), (40, 1), (41, 2), (42, "0"), (42, "1:3"), (43, "0:1"))
+    fabric = ((7, 1), (8, 1500), (9, 1), (10, 100), (11, "192.0.2.1/24"), (11, "2001:db8::1/64"), (12, "02:00:00:00:00:01"))
+    for name, device in devices.items():
+        yield name, message((1, message((1, "p"), (2, 2), device, *tenant)))
+    yield "fabric", message((1, message((1, "p"), (2, 1), devices["dpdk"], *fabric)))
+    yield "host", message((1, message((1, "p"), (2, 3), devices["tap"], (45, "fabric0"))))
+    yield "long-name", message((1, message((1, "a-port-with-a-long-name"), (2, 2), (4, b""))))
+    for number in (20, 21, 30, 31, 36, 37, 38, 45):
+        yield f"absent-{number}", message((1, message((1, "p"), (2, 2), devices["vhost"], (number, "absent"))))
+    for number, wrong in ((11, "192.0.2.1"), (12, "02:00"), (23, "x"), (22, "10.0.0.1/33"), (24, "10.0.0.1/8"), (42, "0:0"), (42, "x"), (43, "0"), (43, "99:0")):
+        yield f"wrong-{number}-{len(wrong)}", message((1, message((1, "p"), (2, 2), devices["vhost"], (number, wrong))))
+    for number, twice in ((22, ("10.0.0.1/24", "10.0.0.1/16")), (24, ("10.0.0.2", "10.0.0.2/32")), (42, ("1", "1:2")), (43, ("0:1", "0:2"))):
+        yield f"twice-{number}", message((1, message((1, "p"), (2, 2), devices["vhost"], *((number, text) for text in twice))))
+
+
+def flow_filters():
+    flows = {"tcp": flow_key(6, "10.0.0.2", 1000, "203.0.113.1", 80) + flow_key(6, "203.0.113.1", 80, "198.51.100.1", 5555) + bytes([1, 3, 3, 0, 7, 0x11]),
+             "udp6": flow_key(17, "fd00::2", 1000, "2001:db8::1", 53) + flow_key(17, "2001:db8::1", 53, "fd00::2", 1000) + bytes([0, 0, 3, 4, 0, 0x01])}
+    filters = {"all": (), "vrf": ((1, "red"),), "no-vrf": ((1, "absent"),), "prefix": ((2, "10.0.0.0/8"),), "prefix6": ((2, "fd00::/16"),),
+               "wrong": ((2, "10.0.0.0"),), "port": ((3, "red0"),), "no-port": ((3, "absent"),), "protocol": ((4, "tcp"),), "no-protocol": ((4, "x"),),
+               "l4": ((5, 80),), "action": ((6, 1),), "state": ((7, 2),), "nat": ((8, 7),), "both": ((1, "red"), (2, "203.0.113.0/24"), (4, "6"), (5, 1000))}
+    for flow, keys in flows.items():
+        for name, fields in filters.items():
+            yield f"{flow}-{name}", keys + message(*fields)
+
+
+def capture_filters():
+    packet = bytes(Ether() / IP(src="10.0.0.2", dst="10.0.0.3") / UDP(sport=1000, dport=6635) / Raw(b"x" * 20))
+    for n, text in enumerate(("", "udp port 6635", "ip6 and not tcp", "vlan 100 and host 10.0.0.2", "ether host 02:00:00:00:00:03", "mpls 100", "geneve",
+                              "tcp[13] & 2 != 0", "greater 100 or less 64", "net 10.0.0.0/8 and portrange 1-1024", "host nobody", "icmp6 or arp", "(", "ip proto 300")):
+        yield f"filter-{n}", text.encode() + b"\n" + packet
+
+
+def options():
+    lines = ("--run-dir /tmp/x --worker-cpus 0-3 --idle sleep --control-cpus 4 --service-cpus (5) --allow-overlap", "--worker-ring-size 4096 --run-to-completion",
+             "--no-huge --memory 1024 --mbufs 4096 --mbuf-size 9216 --fib-memory 64 --flows 1024", "--router-mac 02:00:00:00:00:01 --log-level debug",
+             "--read-group daemon --operate-group absent", "--user nobody --port-kinds vhost,memif --system-calls logged", "--core-dumps --allow-debug --check",
+             "--vr_dpdk_rx_ring_sz 2048 --vr_dpdk_tx_ring_sz 64 --vr_no_load_balance --service_core_mask 0xf0 --dpdk_ctrl_thread_mask 0x0f",
+             "--yield_option 1", "--idle x", "--system-calls x", "--log-level x", "--memory x", "--memory 1", "--worker-cpus 0,0", "--worker-cpus 9999",
+             "--worker-cpus 0x", "--router-mac x", "--port-kinds x", "--", "-- --log-level=8 -a 0000:00:01.0", "x", "--help", "--version", "--absent",
+             "--user nobody --run-dir /" + "d" * 70, "--run-dir " + "d" * 100, "--worker-cpus 0-63", "--worker-cpus 50", "--control-cpus 0 --worker-cpus 0")
+    for n, line in enumerate(lines):
+        yield f"line-{n}", "".join(word + "\n" for word in line.split()).encode()
+    yield "dpdk-many", b"--\n" + b"-v\n" * 40
+
+
 def write(folder, name, data):
     folder.mkdir(parents=True, exist_ok=True)
     (folder / name).write_bytes(data)
@@ -262,10 +333,10 @@ def main():
     for folder, sequences in (("tenant", tenant_sequences()), ("fabric", fabric_sequences()), ("flow", flow_sequences())):
         for name, frames in sequences:
             write(base / folder, name, sequence(frames))
-    for name, data in translate():
-        write(base / "translate", name, data)
-    for name, data in mss():
-        write(base / "mss", name, data)
+    for folder, inputs in (("translate", translate()), ("mss", mss()), ("port", ports()), ("flow_filter", flow_filters()),
+                           ("capture_filter", capture_filters()), ("options", options())):
+        for name, data in inputs:
+            write(base / folder, name, data)
 
 
 main()
