@@ -62,6 +62,7 @@ check shellcheck shellcheck -x "${scripts[@]}"
 [ ${#python_files[@]} = 0 ] || check pyflakes pyflakes3 "${python_files[@]}"
 check "SPDX lines" spdx_present
 check "dependencies of modules" tools/layers.py
+check "arrays of nodes" tools/nodes.py
 check "names of static functions" tools/layers.py names
 check "links of pages" tools/links.py .
 

@@ -8,7 +8,6 @@
 
 struct worker;
 
-// Master thread. Makes each loop us microseconds longer, at most a minute; 0 ends the delay, also
-// that of the loop which has begun. Refused unless the process
-// was started with --allow-debug.
+// Master thread. Makes each loop us microseconds longer, at most a minute. 0 ends the delay, also in the loop that runs
+// now. Refused unless the process was started with --allow-debug.
 int delay_set(struct worker *w, uint32_t us, struct error *err);

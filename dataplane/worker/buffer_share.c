@@ -11,9 +11,9 @@
 #define UPDATE_US 50 // a worker polls fewer than 1,000 packets in this time
 
 DROP_REASON(buffer_share,
-	    "Packet buffers are scarce, and packets of this port that wait hold more than its share of them: they wait "
-	    "for another worker, for a neighbour or for the control plane. See `corelane worker rings` and "
-	    "`corelane status`; corelaned --mbufs sets their number.");
+	    "Packet buffers are scarce, and this port holds more than its share of them: its packets wait for another "
+	    "worker, for a neighbour or for the control plane. See `corelane worker rings` and `corelane status`; "
+	    "corelaned --mbufs sets the number of buffers.");
 
 void buffer_share_update(struct worker *w, uint64_t now)
 {
