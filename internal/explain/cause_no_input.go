@@ -8,7 +8,7 @@ var noInput = row{
 	means: "no packets came in, or the sender behind a port is stopped or has gone",
 	known: "packet counters, the link and the peer of each port, and the process at its other end",
 	answers: func(f *findings) (out []Cause) {
-		if !f.wellBehaved() || len(f.e.Workers) == 0 || f.e.Workers[0].Plain {
+		if !f.wellBehaved() || f.e.Silent || len(f.e.Workers) == 0 || f.e.Workers[0].Plain {
 			return nil
 		}
 		for i := range f.e.Ports {

@@ -8,7 +8,7 @@ var nothing = row{
 	means: "nothing is wrong: the input is the limit",
 	known: "all workers had time left, and too few packets were lost to matter",
 	answers: func(f *findings) []Cause {
-		if !f.wellBehaved() || f.silent || f.ended {
+		if !f.wellBehaved() || f.e.Silent || f.silent || f.ended {
 			return nil
 		}
 		c := Cause{Kind: Nothing, Worker: -1, CPU: -1, Name: "the input", Grade: Counted}

@@ -11,6 +11,9 @@ import (
 
 // unobserved lists what was not observed, and why.
 func unobserved(e *Evidence) (out []string) {
+	if e.Silent {
+		out = append(out, "packets, ports and threads of corelaned, because it did not answer")
+	}
 	if e.Trace == nil {
 		out = append(out, "which threads ran on the workers' CPUs, because kernel events were not watched: "+e.NoTrace+
 			". The evidence is weaker: counters tell how long workers waited, but not for which threads. Run as root "+
@@ -42,7 +45,7 @@ func unobserved(e *Evidence) (out []string) {
 func verdicts(e *Evidence, r *Report) {
 	for i := range r.Workers {
 		w := &r.Workers[i]
-		if e.Workers[i].Plain {
+		if e.Workers[i].Plain || e.Silent {
 			w.Verdict = "its packet rate is not known"
 		} else {
 			w.Verdict = packets(w.Model.Achieved) + " packets/s"

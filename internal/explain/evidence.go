@@ -14,6 +14,7 @@ type Evidence struct {
 	Started time.Time
 	Seconds float64
 	Daemon  int    // pid
+	Silent  bool   // the daemon did not answer: its workers are known from /proc alone
 	Socket  string // of the daemon's API, for commands; empty: the default
 	Workers []Worker
 	Rings   []Ring

@@ -312,6 +312,15 @@ var cases = []struct {
 		e.Host.Waited[tid] = sec / 2
 		e.Workers[0].LastCPU = 1
 	}, Moved, "affinity", ""},
+	{"a daemon that does not answer", 0, func(e *Evidence) {
+		e.Silent = true
+		e.Host.Threads[daemon] = host.Thread{TID: daemon, PID: daemon, Name: "corelaned", State: "D (disk sleep)"}
+	}, NoAnswer, "corelaned", "cat /proc/100/stack"},
+	{"a daemon that is stopped", 0, func(e *Evidence) {
+		e.Silent = true
+		e.sum(kernel.Sum{Kind: kernel.KindGap, Why: kernel.WhyStopped, NS: 10 * sec, Count: 1, Longest: 10 * sec})
+		e.Host.Worker = map[int]host.Thread{tid: {State: "T (stopped)"}}
+	}, Stopped, "signal", "kill -CONT 100"},
 	{"its own changes", 0.3, func(e *Evidence) {
 		e.Workers[0].LongLoops = []LongLoop{{NS: 30 * msec, MessagesNS: 29 * msec}}
 	}, OwnWork, "messages", ""},

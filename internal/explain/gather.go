@@ -85,6 +85,9 @@ func (e *Evidence) fillReaders(root host.Root) {
 func (e *Evidence) fillSuspects(root host.Root) {
 	h := &e.Host
 	h.IRQs, h.RPS = map[int]IRQPlace{}, map[int][]string{}
+	if e.Silent {
+		h.Threads[e.Daemon], _ = root.Thread(e.Daemon)
+	}
 	for _, tid := range e.suspects() {
 		if t, ok := root.Thread(tid); ok {
 			h.Threads[tid] = t

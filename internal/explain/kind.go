@@ -39,6 +39,7 @@ const (
 	SmallBatches  Kind = "small-batches"
 	Overload      Kind = "overload"
 	ThreadEnded   Kind = "thread-ended"
+	NoAnswer      Kind = "no-answer"
 	NoInput       Kind = "no-input"
 	Nothing       Kind = "nothing"
 )

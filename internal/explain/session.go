@@ -19,7 +19,8 @@ import (
 type Session struct {
 	o       Options
 	root    host.Root
-	client  *api.Client // nil: threads of any program
+	client  *api.Client // nil: threads of any program, or a daemon that does not answer
+	silent  int         // pid of a daemon that does not answer; 0: it does
 	watcher *kernel.Watcher
 	noTrace string
 	targets []kernel.Target
@@ -40,13 +41,8 @@ func Open(ctx context.Context, o Options) (*Session, error) {
 	if len(o.Threads) > 0 {
 		return s, nil
 	}
-	c, err := api.Dial(ctx, o.Socket, "corelane explain")
-	if err != nil {
+	if err := s.connect(ctx); err != nil {
 		return nil, err
-	}
-	s.client = c
-	if _, s.event, err = events(ctx, c, 0); err != nil {
-		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
 }
@@ -54,7 +50,7 @@ func Open(ctx context.Context, o Options) (*Session, error) {
 // Daemon returns the pid of the daemon, 0 if threads of any program are observed.
 func (s *Session) Daemon() int {
 	if s.client == nil {
-		return 0
+		return s.silent
 	}
 	return int(s.client.Server.Pid)
 }
@@ -91,6 +87,9 @@ func (s *Session) Evidence(ctx context.Context) (*Evidence, error) {
 		return nil, err
 	}
 	tids := tidsOf(s.targets)
+	if s.silent != 0 {
+		tids = append(tids, s.silent) // its main thread
+	}
 	hostBefore := s.root.Take(pid, tids)
 	if s.watcher != nil {
 		if err := s.watcher.Begin(); err != nil {
@@ -98,9 +97,12 @@ func (s *Session) Evidence(ctx context.Context) (*Evidence, error) {
 		}
 	}
 	e := &Evidence{Daemon: pid, Socket: s.o.Socket, NoTrace: s.noTrace}
-	if s.client != nil {
+	switch {
+	case s.client != nil:
 		err = s.observeDaemon(ctx, e)
-	} else {
+	case s.silent != 0:
+		err = s.observeSilent(ctx, e, time.Now(), false)
+	default:
 		err = s.observeThreads(ctx, e)
 	}
 	if err != nil {
@@ -118,10 +120,26 @@ func (s *Session) Evidence(ctx context.Context) (*Evidence, error) {
 
 // subjects returns the threads to observe.
 func (s *Session) subjects(ctx context.Context) (pid int, targets []kernel.Target, err error) {
+	if s.client == nil && s.silent != 0 {
+		if err := s.connect(ctx); err != nil { // it may answer again
+			return 0, nil, err
+		}
+	}
 	if s.client != nil {
-		workers, err := api.Collect(ctx, s.client, apiv1.NewWorkersClient, apiv1.WorkersClient.List,
-			&apiv1.WorkerListRequest{})
-		return s.Daemon(), targetsOf(workers), err
+		answered, err := answers(ctx, func(ctx context.Context) error {
+			workers, err := api.Collect(ctx, s.client, apiv1.NewWorkersClient, apiv1.WorkersClient.List,
+				&apiv1.WorkerListRequest{})
+			targets = targetsOf(workers)
+			return err
+		})
+		if answered {
+			return s.Daemon(), targets, err
+		}
+		s.hush()
+	}
+	if s.silent != 0 {
+		targets, err = s.workersOf(s.silent)
+		return s.silent, targets, err
 	}
 	s.names = map[int]string{}
 	for _, tid := range s.o.Threads {
@@ -137,20 +155,40 @@ func (s *Session) subjects(ctx context.Context) (pid int, targets []kernel.Targe
 
 // observeDaemon reads the daemon's state before and after the window.
 func (s *Session) observeDaemon(ctx context.Context, e *Evidence) error {
-	before, err := readSnapshot(ctx, s.client)
+	begin := time.Now()
+	before, err := s.snapshot(ctx)
 	if err != nil {
 		return err
+	}
+	if before == nil {
+		return s.observeSilent(ctx, e, begin, false)
 	}
 	if err := s.wait(ctx); err != nil {
 		return err
 	}
-	after, err := readSnapshot(ctx, s.client)
+	after, err := s.snapshot(ctx)
 	if err != nil {
 		return err
+	}
+	if after == nil {
+		return s.observeSilent(ctx, e, begin, true)
 	}
 	e.fill(before, after)
 	e.Events, s.event, err = events(ctx, s.client, s.event)
 	return err
+}
+
+// snapshot reads the daemon's state; nil: it did not answer.
+func (s *Session) snapshot(ctx context.Context) (shot *snapshot, err error) {
+	answered, err := answers(ctx, func(ctx context.Context) (err error) {
+		shot, err = readSnapshot(ctx, s.client)
+		return err
+	})
+	if !answered {
+		s.hush()
+		return nil, nil
+	}
+	return shot, err
 }
 
 // observeThreads waits for the end of the window: without a daemon there are no counters to read.

@@ -2,6 +2,8 @@
 package explain
 
 import (
+	"net"
+	"os"
 	"os/exec"
 	"strings"
 	"testing"
@@ -61,5 +63,27 @@ func TestThreadThatStays(t *testing.T) {
 		if c.Kind == ThreadEnded {
 			t.Errorf("%+v; %s", c, r.Verdict)
 		}
+	}
+}
+
+// A daemon that accepts no connection is observed by its process: this one, which listens and never answers.
+func TestDaemonThatDoesNotAnswer(t *testing.T) {
+	path := t.TempDir() + "/socket"
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	s, err := Open(t.Context(), Options{Socket: path, Root: "/", Window: 100 * time.Millisecond, NoTrace: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	r, err := s.Next(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c := r.Causes[0]; c.Kind != NoAnswer || c.PID != os.Getpid() || r.Daemon != os.Getpid() {
+		t.Errorf("%+v; %s", c, r.Verdict)
 	}
 }

@@ -59,7 +59,7 @@ func init() {
 		foreignThread, ownThread, softirq, irq, ipi, tlbShootdown, timerTick, pageFaults, yield, stopped, cgroupQuota,
 		moved, steal, injectedDelay, ownWork,
 		gap, manySmall, readerStopped, ringOverflow, skew, noisyPort, drops, smallBatches, overload, threadEnded,
-		noInput, nothing,
+		noAnswer, noInput, nothing,
 	}
 }
 

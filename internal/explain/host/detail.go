@@ -52,6 +52,9 @@ func (r Root) Thread(tid int) (t Thread, ok bool) {
 	return t, true
 }
 
+// Threads returns the threads of a process.
+func (r Root) Threads(pid int) ([]int, error) { return r.proc().Threads(pid) }
+
 // Dead says whether the thread has ended and only its status is left, which its parent has not read (a zombie).
 func (t *Thread) Dead() bool {
 	return strings.HasPrefix(t.State, "Z") || strings.HasPrefix(t.State, "X")
