@@ -431,27 +431,15 @@ func FuzzLoad(f *testing.F) {
 	f.Add([]byte("vrfs:\n- name: a\n  id: 3\n- {name: b}\nworkers: []\n"))
 	f.Add([]byte(`{"vrfs": [{"name": "a"}]}`))
 	f.Add([]byte("vrfs:\n  - name: >-\n      a\n  # b\nports:\n"))
-	f.Fuzz(func(t *testing.T, src []byte) {
-		s, err := Load("f", src)
-		l := newLoader("f")
-		l.whole(src)
-		l.finish()
-		if (err == nil) != (len(l.errs) == 0) {
-			t.Fatalf("in pieces: %v\nwhole: %v", err, l.errs)
-		}
-		if err != nil {
-			_ = err.Error()
-			return
-		}
-		l.state.Sort()
-		if !equalStates(s, l.state) {
-			t.Fatal("pieces and the whole file give different states")
-		}
-		back, err := Load("written", []byte(write(t, s)))
-		if err != nil || !equalStates(s, back) {
-			t.Fatalf("a different state after writing and reading: %v\n%s", err, write(t, s))
-		}
-	})
+	f.Add([]byte("---\nvrfs:\r\n- name: a\r\n# \U0001F600 \u00e9\n"))
+	f.Add([]byte("vrfs:\n- name: a\n\t\n  x: y\n"))
+	f.Add([]byte("vrfs:\n  - name: a\n- name: b\n"))
+	f.Add([]byte("vrfs: # \xff\n\x01\n"))
+	f.Add([]byte("- a\n"))
+	f.Add([]byte("vrfs: {}\n---\nvrfs: {}\n"))
+	f.Add([]byte("vrfs: [\n"))
+	f.Add([]byte("{vrfs: [], vrfs: [], absent: 1}"))
+	f.Fuzz(checkLoad)
 }
 
 // Each field of a route that is not read only survives Write and Load and the conversion to Route, and a change of it
