@@ -127,7 +127,8 @@ def run_c(name, seconds, pause=None):
 
 def run_go(name, seconds, pause=None):
     package, function = name.split(":")
-    command = ["tools/go.sh", "test", f"./{package}", "-run", "^$", "-fuzz", f"^{function}$", "-fuzztime", f"{seconds}s", "-parallel", "1"]
+    command = ["tools/go.sh", "test", f"./{package}", "-run", "^$", "-fuzz", f"^{function}$", "-fuzztime", f"{seconds}s",
+               "-fuzzminimizetime", "100x", "-parallel", "1"]
     code, text = until_paused(command, BUILD / "fuzz_go.log", pause, signal.SIGINT)
     executions = re.findall(r"execs: (\d+)", text)
     grown = re.findall(r"new interesting: (\d+)", text)

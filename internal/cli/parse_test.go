@@ -2,6 +2,9 @@
 package cli
 
 import (
+	"context"
+	"encoding/hex"
+	"io"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -78,15 +81,60 @@ func FuzzRuleLine(f *testing.F) {
 	})
 }
 
-func FuzzPacket(f *testing.F) {
-	for _, s := range []string{ping, "0x0102", "ff:ff:ff:ff:ff:ff 02:00:00:00:00:01 08-06.00", "zz"} {
+// FuzzFiles reads files of rules and of routes.
+func FuzzFiles(f *testing.F) {
+	for _, s := range []string{"100 allow --protocol tcp\n# x\n200 deny\n", "1 allow\n1 deny\n", "1\n", "1 allow x\n",
+		"1 allow --x\n",
+		"10.0.0.0/8 5\n\n2001:db8::/32 7 # x\n", "10.0.0.0/8\n", "10.0.0.0/8 5 6\n", "10.0.0.1/8 5\n",
+		strings.Repeat("10.0.0.0/8 5\n", routeBatch+1)} {
 		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		rules, lines, err := readRules("web", "rules.txt", strings.NewReader(text))
+		if err == nil && len(rules) != len(lines) {
+			t.Errorf("%d rules in %d lines", len(rules), len(lines))
+		}
+		sent := 0
+		b := &bulk{app: &app{stderr: io.Discard}, name: "routes.txt", route: &apiv1.Route{}}
+		b.send = func(_ context.Context, routes []*apiv1.Route) (*apiv1.RouteReply, error) {
+			sent += len(routes)
+			return &apiv1.RouteReply{Changed: uint32(len(routes))}, nil
+		}
+		if err := b.read(t.Context(), strings.NewReader(text)); err == nil {
+			err = b.flush(t.Context())
+			if err != nil || sent > strings.Count(text, "\n")+1 || b.done != uint64(sent) {
+				t.Errorf("%d routes, of which %d are done: %v", sent, b.done, err)
+			}
+		}
+	})
+}
+
+func FuzzPacket(f *testing.F) {
+	decodeTunnels(&apiv1.Settings{MplsoudpPorts: []uint32{6635}, VxlanPorts: []uint32{4789},
+		GenevePorts: []uint32{6081}})
+	for _, s := range []string{ping, "0x0102", "ff:ff:ff:ff:ff:ff 02:00:00:00:00:01 08-06.00", "zz",
+		strings.Repeat("00", 20000)} {
+		f.Add(s)
+	}
+	head := "\xd4\xc3\xb2\xa1\x02\x00\x04\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x04\x00"
+	f.Add(head + "\x01\x00\x00\x00" +
+		"\x00\x00\x00\x00\x00\x00\x00\x00\x10\x00\x00\x00\x10\x00\x00\x00sixteen.byte.pkt")
+	paths, err := filepath.Glob(filepath.Join("..", "..", "tests", "fuzz", "corpus", "*", "*"))
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, path := range paths { // frames, behind three bytes that direct the target
+		folder := filepath.Base(filepath.Dir(path))
+		if data, err := os.ReadFile(path); err == nil && len(data) > 17 && (folder == "fabric" || folder == "tenant") {
+			f.Add(hex.EncodeToString(data[3:]))
+		}
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		data, err := parseHex(text)
 		if err == nil && 2*len(data) > len(text) {
 			t.Errorf("%q became %d bytes", text, len(data))
 		}
+		_, _ = parsePacket(strings.TrimLeft(text, "@")) // @ names a file
 		_ = summary(data)
 		_ = summary([]byte(text))
 		_, _, _ = firstPacket([]byte(text))
