@@ -137,6 +137,51 @@ static void hosts(void **state)
 	accepted(&req);
 }
 
+static void addresses_of_interfaces(void **state)
+{
+	static const struct {
+		const char *address, *flaw;
+	} bad[] = {
+		{"10.1.0.0/24", "is the address of the network itself"},
+		{"2001:db8::/64", "is the address of the network itself"},
+		{"10.1.0.255/24", "is the broadcast address of the network"},
+		{"127.0.0.1/8", "is not a host's address on a link"},
+		{"::1/128", "is not a host's address on a link"},
+		{"224.0.0.1/24", "is not a host's address on a link"},
+	};
+	static const char *const good[] = {"10.1.0.1/24",
+					   "10.1.1.0/23",
+					   "10.0.0.0/31",
+					   "10.0.0.1/31",
+					   "10.0.0.0/32",
+					   "2001:db8::/127",
+					   "2001:db8::ffff:ffff:ffff:ffff/64",
+					   "10.0.0.3/0"};
+	Corelane__V1__Port p = CORELANE__V1__PORT__INIT;
+	Corelane__V1__TapDevice tap = CORELANE__V1__TAP_DEVICE__INIT;
+	Corelane__V1__PortAddRequest req = CORELANE__V1__PORT_ADD_REQUEST__INIT;
+	char *gateway, text[192];
+	unsigned i;
+
+	req.port = &p;
+	p.name = "vm1";
+	p.role = CORELANE__V1__PORT_ROLE__PORT_ROLE_TENANT;
+	p.device_case = CORELANE__V1__PORT__DEVICE_TAP;
+	p.tap = &tap;
+	p.gateways = &gateway;
+	p.n_gateways = 1;
+	for (i = 0; i < RTE_DIM(bad); i++) {
+		gateway = (char *)(uintptr_t)bad[i].address;
+		snprintf(text, sizeof(text), "port.gateways '%s': %s; valid: %s", gateway, bad[i].flaw,
+			 NOTATION_INTERFACE_ADDRESS_VALID);
+		refused(&req, EINVAL, text);
+	}
+	for (i = 0; i < RTE_DIM(good); i++) {
+		gateway = (char *)(uintptr_t)good[i];
+		accepted(&req);
+	}
+}
+
 static void names(void **state)
 {
 	char name[33] = "12345678901234567890123456789012";
@@ -502,6 +547,7 @@ int main(void)
 		cmocka_unit_test(numbers),
 		cmocka_unit_test(ids),
 		cmocka_unit_test(hosts),
+		cmocka_unit_test(addresses_of_interfaces),
 		cmocka_unit_test(names),
 		cmocka_unit_test(a_request_without_its_object),
 		cmocka_unit_test(names_of_a_set),

@@ -46,6 +46,37 @@ static int check_host(const char *field, const char *text, struct error *err)
 	return ret;
 }
 
+// The first address of a subnet is the network's (IPv6: of all its routers, RFC 4291, 2.6.1), and the last one of an
+// IPv4 subnet is its broadcast address.
+static const char *interface_flaw(const struct ip_prefix *p)
+{
+	struct ip_prefix net = ip_prefix_of(&p->addr, p->len);
+	struct ip_addr inverse = p->addr;
+	unsigned i;
+
+	if (ip_is_unspecified(&p->addr) || ip_is_multicast(&p->addr) || ip_is_loopback(&p->addr))
+		return "is not a host's address on a link";
+	if (p->len + 1U >= ip_bits(p->addr.family))
+		return NULL; // RFC 3021, RFC 6164: both addresses are hosts
+	if (ip_addr_eq(&net.addr, &p->addr))
+		return "is the address of the network itself";
+	for (i = 0; i < ip_bytes(p->addr.family); i++)
+		inverse.bytes[i] = (uint8_t)~inverse.bytes[i];
+	net = ip_prefix_of(&inverse, p->len);
+	if (p->addr.family == IPV4 && ip_addr_eq(&net.addr, &inverse))
+		return "is the broadcast address of the network";
+	return NULL;
+}
+
+static int check_interface(const char *field, const char *text, struct error *err)
+{
+	struct ip_prefix p;
+	int ret = ip_parse_ifaddr(text, field, &p, err);
+	const char *flaw = ret == 0 ? interface_flaw(&p) : NULL;
+
+	return flaw ? error_set(err, EINVAL, field, text, NOTATION_INTERFACE_ADDRESS_VALID, "%s", flaw) : ret;
+}
+
 static int check_ip(const char *field, const char *text, enum notation n, struct error *err)
 {
 	struct rte_ether_addr mac;
@@ -60,7 +91,7 @@ static int check_ip(const char *field, const char *text, enum notation n, struct
 	case NOTATION_HOST:
 		return check_host(field, text, err);
 	case NOTATION_INTERFACE_ADDRESS:
-		return ip_parse_ifaddr(text, field, &p, err);
+		return check_interface(field, text, err);
 	case NOTATION_HOST_OR_PREFIX:
 		return strchr(text, '/') == NULL ? ip_parse_addr(text, field, &a, err)
 						 : ip_parse_prefix(text, field, &p, err);

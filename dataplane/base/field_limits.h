@@ -41,7 +41,7 @@ enum notation {
 #define NOTATION_MAC_VALID "a unicast MAC address such as \"02:00:00:00:00:01\""
 #define NOTATION_ADDRESS_VALID "an address such as \"192.0.2.1\" or \"2001:db8::1\""
 #define NOTATION_HOST_VALID "the address of a host, such as \"192.0.2.1\" or \"2001:db8::1\""
-#define NOTATION_INTERFACE_ADDRESS_VALID "an address with its prefix length, such as \"192.0.2.1/24\""
+#define NOTATION_INTERFACE_ADDRESS_VALID "the address of a host with its prefix length, such as \"192.0.2.1/24\""
 #define NOTATION_PREFIX_VALID "a prefix without host bits, such as \"10.1.0.0/16\" or \"2001:db8::/32\""
 #define NOTATION_HOST_OR_PREFIX_VALID "an address such as \"10.1.0.2\" or a prefix such as \"10.1.9.0/24\" without host bits"
 #define NOTATION_PREFIX_OR_ANY_VALID "any, or a prefix without host bits, such as \"10.1.0.0/16\" or \"2001:db8::/32\""

@@ -214,3 +214,10 @@ bool ip_is_unspecified(const struct ip_addr *a)
 
 	return memcmp(a->bytes, zero, ip_bytes(a->family)) == 0;
 }
+
+bool ip_is_loopback(const struct ip_addr *a)
+{
+	static const uint8_t six[16] = {[15] = 1};
+
+	return a->family == IPV4 ? a->bytes[0] == 127 : memcmp(a->bytes, six, sizeof(six)) == 0;
+}

@@ -68,3 +68,4 @@ struct ip_prefix ip_prefix_of(const struct ip_addr *a, uint8_t len); // host bit
 bool ip_prefix_covers(const struct ip_prefix *p, const struct ip_addr *a);
 bool ip_is_multicast(const struct ip_addr *a);
 bool ip_is_unspecified(const struct ip_addr *a);
+bool ip_is_loopback(const struct ip_addr *a);

@@ -38,7 +38,7 @@ static void prefixes(void **state)
 	assert_string_equal(err.message, "prefix '10.0.0.1': is not a prefix; valid: " NOTATION_PREFIX_VALID);
 	ip_parse_ifaddr("10.0.0.1", "address", &p, &err);
 	assert_string_equal(err.message, "address '10.0.0.1': is not an address with a prefix length; valid: "
-					 "an address with its prefix length, such as \"192.0.2.1/24\"");
+					 "the address of a host with its prefix length, such as \"192.0.2.1/24\"");
 }
 
 static void covers(void **state)

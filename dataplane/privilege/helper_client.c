@@ -55,15 +55,20 @@ helper_main(int sock, pid_t daemon, int (*begin)(void *arg, struct error *err), 
 {
 	int own_netns = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
 	struct error err = {};
-	int ret;
+	int ret = own_netns < 0 ? -errno : 0;
 
 	signal(SIGINT, SIG_IGN);
 	signal(SIGTERM, SIG_IGN);
 	signal(SIGHUP, SIG_IGN);
 	prctl(PR_SET_NAME, "corelane-helper");
 	prctl(PR_SET_DUMPABLE, 0);
-	ret = own_netns < 0 ? -errno : begin(arg, &err);
-	if (ret < 0 || prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != daemon) {
+	if (ret == 0)
+		ret = begin(arg, &err);
+	if (ret == 0 && prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
+		ret = -errno;
+	if (ret == 0 && getppid() != daemon)
+		ret = error_set(&err, ESRCH, NULL, NULL, NULL, "corelaned has ended meanwhile");
+	if (ret < 0) {
 		fprintf(stderr, "corelaned: the helper process cannot start: %s\n",
 			err.code ? err.message : strerror(-ret));
 		_exit(1);

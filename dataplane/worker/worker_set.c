@@ -60,7 +60,8 @@ int worker_check_cpu(unsigned cpu, struct error *err)
 
 int worker_move(struct worker *w, unsigned cpu, struct error *err)
 {
-	char text[16];
+	char text[16], valid[CPU_LIST_TEXT + 16], cpus[CPU_LIST_TEXT];
+	struct cpu_list allowed;
 	int ret;
 
 	if (cpu == w->cpu)
@@ -70,9 +71,12 @@ int worker_move(struct worker *w, unsigned cpu, struct error *err)
 		return ret;
 	snprintf(text, sizeof(text), "%u", cpu);
 	ret = thread_pin(w->thread, cpu); // fails for a CPU that is offline or not allowed
-	if (ret < 0)
-		return error_set(err, -ret, "worker.cpu", text, "a CPU that is online and that this process may use",
-				 "worker %u cannot move there: %s", w->id, strerror(-ret));
+	if (ret < 0) {
+		cpu_list_get_allowed(&allowed);
+		snprintf(valid, sizeof(valid), "one of CPUs %s", cpu_list_format(&allowed, cpus, sizeof(cpus)));
+		return error_set(err, -ret, "worker.cpu", text, valid, "worker %u cannot move there: %s", w->id,
+				 strerror(-ret));
+	}
 	LOG(INFO, "worker %u moved from CPU %u to CPU %u", w->id, w->cpu, cpu);
 	w->cpu = cpu;
 	w->numa = numa_of_cpu("", cpu); // its memory stays

@@ -220,6 +220,9 @@ static void refused(void **state)
 	assert_string_equal(err.field, "worker.cpu");
 	assert_null(worker_add(1, &(struct worker_config){.cpu = UINT32_MAX, .idle = IDLE_YIELD}, &err));
 	assert_int_equal(worker_move(a, 100000, &err), -EINVAL);
+	assert_non_null(strstr(err.message, "worker.cpu '100000': "));
+	assert_int_equal(worker_move(a, 8191, &err), -EINVAL);
+	assert_memory_equal(err.valid, "one of CPUs ", 12);
 	assert_int_equal(worker_move(a, UINT32_MAX, &err), -EINVAL);
 	assert_string_equal(err.field, "worker.cpu");
 	assert_int_equal(a->cpu, cpus[0]);

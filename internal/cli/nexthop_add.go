@@ -144,6 +144,10 @@ func parseNexthop(args []string, tunnel *apiv1.TunnelNexthop, port *apiv1.PortNe
 			"missing")
 	case kind == "tunnel" && tunnel.Remote == "":
 		return nil, input.Errorf("--remote", "address of the other end", "missing")
+	case kind == "tunnel" && labelled(tunnel.Encap) && tunnel.Vni != 0:
+		return nil, input.Errorf("--vni", "--label", "is for vxlan and geneve")
+	case kind == "tunnel" && !labelled(tunnel.Encap) && tunnel.Label != 0:
+		return nil, input.Errorf("--label", "--vni", "is for mplsoudp and mplsogre")
 	case kind == "tunnel":
 		nh.Kind = &apiv1.Nexthop_Tunnel{Tunnel: tunnel}
 	case kind == "discard":
@@ -156,6 +160,10 @@ func parseNexthop(args []string, tunnel *apiv1.TunnelNexthop, port *apiv1.PortNe
 		return nil, input.Errorf("kind", strings.Join(nexthopKinds, ", "), "'%s' is unknown", kind)
 	}
 	return nh, nil
+}
+
+func labelled(e apiv1.Encap) bool {
+	return e == apiv1.Encap_ENCAP_MPLSOUDP || e == apiv1.Encap_ENCAP_MPLSOGRE
 }
 
 // parseGroup reads members, "100" or "100:3" with a weight.

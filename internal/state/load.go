@@ -63,7 +63,9 @@ func LoadFile(path string) (*State, error) {
 func Load(name string, src []byte) (*State, error) {
 	l := newLoader(name)
 	secs, ok := splitSections(src)
-	if ok {
+	if isEmpty(src) { // such as the output of an export that failed
+		l.fail(position{1, 1}, "", "at least one section; 'vrfs: []' alone deletes everything", "the file is empty")
+	} else if ok {
 		l.sections(secs)
 	} else {
 		l.whole(src)
@@ -77,6 +79,17 @@ func Load(name string, src []byte) (*State, error) {
 	}
 	l.state.Sort()
 	return l.state, nil
+}
+
+// isEmpty tells whether a file has nothing but comments.
+func isEmpty(src []byte) bool {
+	for len(src) > 0 {
+		var line []byte
+		if line, src = cutLine(src); !isBlank(line) && string(line) != "---" {
+			return false
+		}
+	}
+	return true
 }
 
 type position struct{ line, col int }

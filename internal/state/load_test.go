@@ -277,6 +277,15 @@ func TestLoadErrors(t *testing.T) {
 			"f:4:5: ports[1]: the port in line 3 has the same device"},
 		{"tap name", "vrfs: [{name: a}]\nports: [{name: a123456789012345, role: PORT_ROLE_TENANT, vrf: a, tap: {}}]\n",
 			"too long for the kernel"},
+		{"network as gateway", "vrfs: [{name: a}]\n" +
+			"ports: [{name: p, role: PORT_ROLE_TENANT, vrf: a, tap: {}, gateways: [10.1.0.0/24]}]\n",
+			"gateways[0]: '10.1.0.0/24' is not accepted; valid: the address of a host with its prefix length"},
+		{"broadcast as gateway", "vrfs: [{name: a}]\n" +
+			"ports: [{name: p, role: PORT_ROLE_TENANT, vrf: a, tap: {}, gateways: [10.1.0.255/24]}]\n",
+			"'10.1.0.255/24' is not accepted"},
+		{"a document after an empty one", "---\n---\nvrfs:\n- name: a\n", "the file has a second document"},
+		{"nothing", "", "the file is empty; valid: at least one section; 'vrfs: []' alone deletes everything"},
+		{"only a comment", "# export failed\n---\n", "the file is empty"},
 		{"VXLAN with label",
 			"nexthops: [{id: 1, tunnel: {encap: ENCAP_VXLAN, remote: 192.0.2.1, vni: 1, label: 16}}]\n",
 			"label: ENCAP_VXLAN does not have this field"},
@@ -403,7 +412,7 @@ func TestLoadErrorLineInALongFile(t *testing.T) {
 
 // 0 is a limit of ICMP errors like others; only a file that does not set the limit gets the default.
 func TestZeroIsNotTheDefault(t *testing.T) {
-	for text, want := range map[string]uint32{"": 1000, "settings: {}": 1000,
+	for text, want := range map[string]uint32{"vrfs: []": 1000, "settings: {}": 1000,
 		"settings: {icmp_errors_per_second: 0}": 0} {
 		s := load(t, text)
 		if s.Settings.IcmpErrorsPerSecond != want ||

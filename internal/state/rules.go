@@ -157,10 +157,24 @@ func canonHost(s string) (string, bool) {
 
 func canonIfaddr(s string) (string, bool) {
 	p, err := netip.ParsePrefix(s)
-	if err != nil || p.Addr().Is4In6() {
+	if err != nil || p.Addr().Is4In6() || !onLink(p) {
 		return "", false
 	}
 	return p.String(), true
+}
+
+// onLink tells whether a host can have the address: it is not the network's own or its broadcast address.
+func onLink(p netip.Prefix) bool {
+	a := p.Addr()
+	switch {
+	case a.IsUnspecified(), a.IsMulticast(), a.IsLoopback():
+		return false
+	case p.Bits()+1 >= a.BitLen():
+		return true // RFC 3021, RFC 6164: both addresses are hosts
+	case p.Masked().Addr() == a:
+		return false
+	}
+	return a.Is6() || p.Contains(a.Next())
 }
 
 func canonPrefix(s string) (string, bool) {

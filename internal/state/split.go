@@ -28,8 +28,7 @@ func splitSections(src []byte) (list []section, ok bool) {
 	if !plainText(src) {
 		return nil, false
 	}
-	start := 0
-	line := 0
+	start, line, begun := 0, 0, false
 	for rest := src; len(rest) > 0; {
 		line++
 		text, next := cutLine(rest)
@@ -38,7 +37,8 @@ func splitSections(src []byte) (list []section, ok bool) {
 		switch {
 		case isBlank(text), len(list) > 0 && (text[0] == ' ' || isItem(text)):
 			continue
-		case bytes.Equal(text, []byte("---")) && len(list) == 0:
+		case bytes.Equal(text, []byte("---")) && len(list) == 0 && !begun:
+			begun = true
 			continue
 		}
 		key := topKey(text)

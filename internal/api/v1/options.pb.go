@@ -628,7 +628,7 @@ const file_options_proto_rawDesc = "" +
 	"\x06number\x18\x06 \x01(\bR\x06number\"J\n" +
 	"\rEncapsulation\x12\x16\n" +
 	"\x06fields\x18\x01 \x03(\tR\x06fields\x12!\n" +
-	"\fmirrors_only\x18\x02 \x01(\bR\vmirrorsOnly*\xb4\x0f\n" +
+	"\fmirrors_only\x18\x02 \x01(\bR\vmirrorsOnly*\xc0\x0f\n" +
 	"\bNotation\x12\x10\n" +
 	"\fNOTATION_ANY\x10\x00\x12E\n" +
 	"\rNOTATION_NAME\x10\x01\x1a2\xc2\xf3\x18.\n" +
@@ -653,9 +653,9 @@ const file_options_proto_rawDesc = "" +
 	"\x1aG\xc2\xf3\x18C\n" +
 	"/an address such as \"192.0.2.1\" or \"2001:db8::1\"*\x10^[0-9A-Fa-f.:]+$\x12f\n" +
 	"\rNOTATION_HOST\x10\v\x1aS\xc2\xf3\x18O\n" +
-	";the address of a host, such as \"192.0.2.1\" or \"2001:db8::1\"*\x10^[0-9A-Fa-f.:]+$\x12x\n" +
-	"\x1aNOTATION_INTERFACE_ADDRESS\x10\f\x1aX\xc2\xf3\x18T\n" +
-	"9an address with its prefix length, such as \"192.0.2.1/24\"*\x17^[0-9A-Fa-f.:]+/[0-9]+$\x12x\n" +
+	";the address of a host, such as \"192.0.2.1\" or \"2001:db8::1\"*\x10^[0-9A-Fa-f.:]+$\x12\x83\x01\n" +
+	"\x1aNOTATION_INTERFACE_ADDRESS\x10\f\x1ac\xc2\xf3\x18_\n" +
+	"Dthe address of a host with its prefix length, such as \"192.0.2.1/24\"*\x17^[0-9A-Fa-f.:]+/[0-9]+$\x12x\n" +
 	"\x0fNOTATION_PREFIX\x10\r\x1ac\xc2\xf3\x18_\n" +
 	"Da prefix without host bits, such as \"10.1.0.0/16\" or \"2001:db8::/32\"*\x17^[0-9A-Fa-f.:]+/[0-9]+$\x12\x90\x01\n" +
 	"\x17NOTATION_HOST_OR_PREFIX\x10\x0e\x1as\xc2\xf3\x18o\n" +
