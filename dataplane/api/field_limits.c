@@ -448,16 +448,17 @@ static const struct field_limits port_fields[] = {
 	{.field = 15, .notation = NOTATION_MAC},
 	{.field = 16, .flags = LIMIT_DISTINCT, .items = 16ull, .notation = NOTATION_HOST_OR_PREFIX},
 	{.field = 18, .max = 65535ull},
-	{.field = 25},
-	{.field = 29},
+	{.field = 20, .max = 10000ull},
+	{.field = 26},
 	{.field = 30},
-	{.field = 31, .flags = LIMIT_DISTINCT, .items = 64ull, .notation = NOTATION_WEIGHT},
-	{.field = 32, .flags = LIMIT_DISTINCT, .items = 16ull, .notation = NOTATION_POLLER},
+	{.field = 31},
+	{.field = 32, .flags = LIMIT_DISTINCT, .items = 64ull, .notation = NOTATION_WEIGHT},
+	{.field = 33, .flags = LIMIT_DISTINCT, .items = 16ull, .notation = NOTATION_POLLER},
 };
 static const struct choice_limits port_choices[] = {{"device", 2}};
-static const char *const port_settable[] = {"mtu", "disabled", "vlan", "addresses", "vrf", "bridge", "gateways", "guest_mac", "guest_addresses", "proxy_arp", "mss_clamp", "no_anycast_gateway", "stateful", "flow_limit", "flow_rate", "source_check", "egress_rules", "ingress_rules", "egress_meter", "ingress_meter", "mirror", "mode", "ring_full", "spread_workers", "polled_by", NULL};
+static const char *const port_settable[] = {"mtu", "disabled", "vlan", "addresses", "vrf", "bridge", "gateways", "guest_mac", "guest_addresses", "proxy_arp", "mss_clamp", "unresolved_rate", "no_anycast_gateway", "stateful", "flow_limit", "flow_rate", "source_check", "egress_rules", "ingress_rules", "egress_meter", "ingress_meter", "mirror", "mode", "ring_full", "spread_workers", "polled_by", NULL};
 static const struct message_limits port_limits = {
-	.type = &corelane__v1__port__descriptor, .fields = port_fields, .n_fields = 20, .choices = port_choices, .n_choices = 1, .settable = port_settable};
+	.type = &corelane__v1__port__descriptor, .fields = port_fields, .n_fields = 21, .choices = port_choices, .n_choices = 1, .settable = port_settable};
 
 static const struct field_limits port_add_request_fields[] = {
 	{.field = 0, .of = &port_limits, .flags = LIMIT_REQUIRED},

@@ -191,6 +191,7 @@ PORT_DECODE_VALUE(disabled, c->disabled)
 PORT_DECODE_VALUE(vlan, c->vlan)
 PORT_DECODE_VALUE(proxy_arp, neighbor_config_edit(c)->proxy_arp)
 PORT_DECODE_VALUE(mss_clamp, routed_config_edit(c)->mss_clamp)
+PORT_DECODE_VALUE(unresolved_rate, routed_config_edit(c)->unresolved_rate)
 PORT_DECODE_VALUE(no_anycast_gateway, routed_config_edit(c)->no_gateway_echo)
 PORT_DECODE_VALUE(stateful, c->stateful)
 PORT_DECODE_VALUE(source_check, source_check_config_edit(c)->check)
@@ -261,15 +262,32 @@ static const struct port_field {
 	const char *name;
 	int (*decode)(const PbPort *in, struct port_config *c, struct error *err);
 } port_fields[] = {
-	FIELD(mtu),          FIELD(disabled),      FIELD(vlan),
-	FIELD(addresses),    FIELD(vrf),           FIELD(bridge),
-	FIELD(gateways),     FIELD(guest_mac),     FIELD(guest_addresses),
-	FIELD(proxy_arp),    FIELD(mss_clamp),     FIELD(no_anycast_gateway),
-	FIELD(stateful),     FIELD(flow_limit),    FIELD(flow_rate),
-	FIELD(source_check), FIELD(egress_rules),  FIELD(ingress_rules),
-	FIELD(egress_meter), FIELD(ingress_meter), FIELD(mirror),
-	FIELD(mode),         FIELD(ring_full),     FIELD(spread_workers),
+	FIELD(mtu),
+	FIELD(disabled),
+	FIELD(vlan),
+	FIELD(addresses),
+	FIELD(vrf),
+	FIELD(bridge),
+	FIELD(gateways),
+	FIELD(guest_mac),
+	FIELD(guest_addresses),
+	FIELD(proxy_arp),
+	FIELD(mss_clamp),
+	FIELD(no_anycast_gateway),
+	FIELD(stateful),
+	FIELD(flow_limit),
+	FIELD(flow_rate),
+	FIELD(source_check),
+	FIELD(egress_rules),
+	FIELD(ingress_rules),
+	FIELD(egress_meter),
+	FIELD(ingress_meter),
+	FIELD(mirror),
+	FIELD(mode),
+	FIELD(ring_full),
+	FIELD(spread_workers),
 	FIELD(polled_by),
+	FIELD(unresolved_rate),
 };
 
 API_FIELDS(port, port_fields)

@@ -167,6 +167,7 @@ void port_encode(struct api_call *call, struct port *p, PbPort *out)
 	out->guest_addresses = port_encode_prefixes(call, c->guests, c->n_guests, &out->n_guest_addresses);
 	out->proxy_arp = neighbor_config(c)->proxy_arp;
 	out->mss_clamp = routed_config(c)->mss_clamp;
+	out->unresolved_rate = routed_config(c)->unresolved_rate;
 	out->no_anycast_gateway = routed_config(c)->no_gateway_echo;
 	out->stateful = c->stateful;
 	out->source_check = (Corelane__V1__SourceCheck)source_check_config(c)->check;

@@ -19,18 +19,18 @@ enum { PUNT = 1 };
 
 DROP_REASON(neighbor_rate,
 	    "Packets for an unresolved neighbour came faster than the control plane takes them: 100/s for each next "
-	    "hop, 2,000/s for each other address of a link, 10,000/s for each port. It keeps the youngest 32 of each "
-	    "neighbour. `corelane neighbor list` shows which neighbours do not answer.");
+	    "hop, 2,000/s for each other address of a link, and for each port its unresolved_rate, see `corelane port "
+	    "show`. It keeps the youngest 32 of each neighbour. `corelane neighbor list` shows which neighbours do not "
+	    "answer.");
 
 #define CELLS 4096 // addresses with the same hash share a bucket
 
 struct hold_limit {
 	uint32_t rate, burst;
 };
-static const struct hold_limit of_adjacency = {100, 64}, of_address = {2000, 512}, of_port = {10000, 1024};
+static const struct hold_limit of_adjacency = {100, 64}, of_address = {2000, 512};
 
-static struct bucket by_adjacency[ADJ_MAX], by_address[CELLS]; // of all workers
-static __thread struct bucket by_port[PORT_MAX];
+static struct bucket by_adjacency[ADJ_MAX], by_address[CELLS], by_port[PORT_MAX]; // of all workers
 
 static inline bool neighbor_hold_take(struct bucket *b, const struct hold_limit *l, uint64_t now)
 {
@@ -57,16 +57,27 @@ static inline uint16_t hold_port(const struct rte_mbuf *m, uint16_t to)
 	return (f && f->role == PORT_TENANT ? m->port : to) % PORT_MAX;
 }
 
+// A port may have sent nothing for a while: its first packets to some neighbours pass at the lowest rate, too.
+static inline struct hold_limit hold_of_port(uint16_t port)
+{
+	const struct port_fwd *f = rcu_read(port_fwds[port]);
+	uint32_t rate = f ? f->unresolved_rate : LIMIT_PORT_UNRESOLVED_RATE_MAX;
+
+	return (struct hold_limit){rate, RTE_MAX(rate / 10, 64u)};
+}
+
 static inline bool hold_allowed(struct rte_mbuf *m, bool glean, uint32_t arg)
 {
 	uint64_t now = rte_rdtsc();
-	uint16_t to;
+	struct hold_limit of_port;
+	uint16_t port;
 
 	if (!(glean ? neighbor_hold_take(&by_address[hold_cell(m)], &of_address, now)
 		    : neighbor_hold_take(&by_adjacency[arg], &of_adjacency, now)))
 		return false;
-	to = glean ? (uint16_t)arg : rcu_read(adjacency_table[arg])->port;
-	return neighbor_hold_take(&by_port[hold_port(m, to)], &of_port, now);
+	port = hold_port(m, glean ? (uint16_t)arg : rcu_read(adjacency_table[arg])->port);
+	of_port = hold_of_port(port);
+	return neighbor_hold_take(&by_port[port], &of_port, now);
 }
 
 static inline edge_t hold_one(struct rte_mbuf *m)

@@ -233,6 +233,8 @@ static void port_routes_forward(const struct port_config *cfg, struct port_fwd *
 {
 	out->mss = (uint16_t)routed_config(cfg)->mss_clamp;
 	out->gateway_echo = !routed_config(cfg)->no_gateway_echo;
+	out->unresolved_rate = routed_config(cfg)->unresolved_rate ? routed_config(cfg)->unresolved_rate
+								   : LIMIT_PORT_UNRESOLVED_RATE_MAX;
 }
 
 static void port_routes_on_added(struct port *p)

@@ -42,9 +42,10 @@ static inline bool underlay_is_local6(const uint8_t *a)
 	return false;
 }
 
-struct routed_config {        // of a port (PORT_SETTINGS()); also in port_fwd, as mss and gateway_echo
+struct routed_config {        // of a port (PORT_SETTINGS()); also in port_fwd, as mss, gateway_echo and unresolved_rate
 	uint32_t mss_clamp;   // TCP MSS clamp: 0 = none, MSS_AUTO (l3/mss.h) = computed from the tunnel's MTU
 	bool no_gateway_echo; // tenant: the gateway does not answer ICMP echo
+	uint16_t unresolved_rate; // packets/s of the guest to neighbours without a known MAC; 0 = the most
 };
 const struct routed_config *routed_config(const struct port_config *cfg);
 struct routed_config *routed_config_edit(struct port_config *cfg);

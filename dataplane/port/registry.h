@@ -20,6 +20,7 @@ struct port_fwd {
 	uint16_t vlan_be;      // TCI on the wire, 0 = untagged
 	uint16_t mtu;
 	uint16_t mss;
+	uint16_t unresolved_rate; // packets/s to neighbours without a known MAC
 	uint16_t egress_meter, ingress_meter, mirror;
 	uint8_t n_ip4, n_ip6;
 	uint32_t ip4[PORT_MAX_ADDRS]; // own addresses, network byte order

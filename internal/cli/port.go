@@ -51,6 +51,8 @@ var portFlags = []fieldFlag{
 		"10.1.0.11/32: each becomes a route of the VRF"},
 	{flag: "proxy-arp", help: "tenant: the gateway answers for every address that the VRF has a route for"},
 	{flag: "mss-clamp", help: "tenant: upper bound of TCP's MSS option, 0 = none, 1 = computed from the tunnel's MTU"},
+	{flag: "unresolved-rate", help: "tenant: packets/s that the guest may send to neighbours whose MAC is unknown, " +
+		"0 = 10,000"},
 	{flag: "no-anycast-gateway", help: "tenant: do not answer ICMP echo to the gateway"},
 	{flag: "stateful", help: "tenant: keep flows, so that rules, translation and quotas apply"},
 	{flag: "flow-limit", help: "stateful: most flows at a time, 0 = no limit"},

@@ -23,8 +23,8 @@ var hostOnly = []protoreflect.Name{"fabric"}
 var notHost = []protoreflect.Name{"mtu", "mac", "mode", "ring_full", "spread_workers", "polled_by"}
 
 var tenantOnly = []protoreflect.Name{"vrf", "bridge", "gateways", "guest_mac", "guest_addresses", "proxy_arp",
-	"mss_clamp", "no_anycast_gateway", "stateful", "flow_limit", "flow_rate", "source_check", "egress_rules",
-	"ingress_rules", "egress_meter", "ingress_meter", "mirror"}
+	"mss_clamp", "unresolved_rate", "no_anycast_gateway", "stateful", "flow_limit", "flow_rate", "source_check",
+	"egress_rules", "ingress_rules", "egress_meter", "ingress_meter", "mirror"}
 
 var interfaceName = limits.Text(apiv1.Notation_NOTATION_INTERFACE)
 

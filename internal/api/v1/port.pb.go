@@ -595,7 +595,9 @@ type Port struct {
 	GuestAddresses []string `protobuf:"bytes,24,rep,name=guest_addresses,json=guestAddresses,proto3" json:"guest_addresses,omitempty"`
 	ProxyArp       bool     `protobuf:"varint,25,opt,name=proxy_arp,json=proxyArp,proto3" json:"proxy_arp,omitempty"` // the gateway answers for every address that the VRF has a route for
 	// largest TCP MSS let through in either direction, 0 = as is, 1 = computed from the tunnel's MTU
-	MssClamp         uint32 `protobuf:"varint,26,opt,name=mss_clamp,json=mssClamp,proto3" json:"mss_clamp,omitempty"`
+	MssClamp uint32 `protobuf:"varint,26,opt,name=mss_clamp,json=mssClamp,proto3" json:"mss_clamp,omitempty"`
+	// that the guest may send to neighbours whose MAC is unknown, 0 = 10,000; more are dropped
+	UnresolvedRate   uint32 `protobuf:"varint,28,opt,name=unresolved_rate,json=unresolvedRate,proto3" json:"unresolved_rate,omitempty"`
 	NoAnycastGateway bool   `protobuf:"varint,27,opt,name=no_anycast_gateway,json=noAnycastGateway,proto3" json:"no_anycast_gateway,omitempty"` // do not answer ICMP echo to the gateway
 	// Flows.
 	Stateful    bool        `protobuf:"varint,32,opt,name=stateful,proto3" json:"stateful,omitempty"`                    // flows are kept: rules, translation and quotas apply
@@ -797,6 +799,13 @@ func (x *Port) GetProxyArp() bool {
 func (x *Port) GetMssClamp() uint32 {
 	if x != nil {
 		return x.MssClamp
+	}
+	return 0
+}
+
+func (x *Port) GetUnresolvedRate() uint32 {
+	if x != nil {
+		return x.UnresolvedRate
 	}
 	return 0
 }
@@ -1556,7 +1565,7 @@ const file_port_proto_rawDesc = "" +
 	"\fsocket_owner\x18\x03 \x01(\tB\x06\xc2\xf3\x18\x02P\x01R\vsocketOwner\x12)\n" +
 	"\fsocket_group\x18\x04 \x01(\tB\x06\xc2\xf3\x18\x02P\x01R\vsocketGroup\x12'\n" +
 	"\vsocket_mode\x18\x05 \x01(\tB\x06\xc2\xf3\x18\x02P\x13R\n" +
-	"socketMode\"\xec\v\n" +
+	"socketMode\"\xa9\f\n" +
 	"\x04Port\x12\x1c\n" +
 	"\x04name\x18\x01 \x01(\tB\b\xc2\xf3\x18\x04P\x01`\x01R\x04name\x125\n" +
 	"\x04role\x18\x02 \x01(\x0e2\x15.corelane.v1.PortRoleB\n" +
@@ -1580,7 +1589,8 @@ const file_port_proto_rawDesc = "" +
 	"\tguest_mac\x18\x17 \x01(\tB\x06\xc2\xf3\x18\x02P\tR\bguestMac\x125\n" +
 	"\x0fguest_addresses\x18\x18 \x03(\tB\f\xc2\xf3\x18\bP\x0e\x80\x01\x10\x88\x01\x01R\x0eguestAddresses\x12\x1b\n" +
 	"\tproxy_arp\x18\x19 \x01(\bR\bproxyArp\x12,\n" +
-	"\tmss_clamp\x18\x1a \x01(\rB\x0f\xc2\xf3\x18\v\x10\xff\xff\x03*\x05bytesR\bmssClamp\x12,\n" +
+	"\tmss_clamp\x18\x1a \x01(\rB\x0f\xc2\xf3\x18\v\x10\xff\xff\x03*\x05bytesR\bmssClamp\x12;\n" +
+	"\x0funresolved_rate\x18\x1c \x01(\rB\x12\xc2\xf3\x18\x0e\x10\x90N*\tpackets/sR\x0eunresolvedRate\x12,\n" +
 	"\x12no_anycast_gateway\x18\x1b \x01(\bR\x10noAnycastGateway\x12\x1a\n" +
 	"\bstateful\x18  \x01(\bR\bstateful\x12\x1d\n" +
 	"\n" +
