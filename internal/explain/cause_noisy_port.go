@@ -10,24 +10,63 @@ import (
 // noisyRate is the number of packets per second from which a port is noisy. Ordinary guests have far fewer of these.
 const noisyRate = 10_000
 
-// limitFlows also ends the flows that the port has: its packets would keep those above the limit.
-const limitFlows = "corelane port set %[1]s --flow-limit 10000\ncorelane flow flush --port %[1]s"
+// noise is what a guest sends, and the commands that limit it; nil or "": there are none.
+type noise struct {
+	what  string
+	limit func(e *Evidence, p *Port) string
+}
 
 // noises are the drop reasons of packets that cost the router more than others, and that a guest has no need to send in
-// large numbers: what it sends, and the commands that limit it.
-var noises = map[string]struct{ what, limit string }{
-	"bridge_flood_rate":      {"broadcasts and frames to unknown destinations", ""},
-	"buffer_share":           {"packets that wait for other workers or for neighbours", ""},
-	"flow_icmp_error_rate":   {"ICMP errors", ""},
-	"flow_no_first_fragment": {"fragments without a first one", ""},
+// large numbers.
+var noises = map[string]noise{
+	"bridge_flood_rate":      {"broadcasts and frames to unknown destinations", nil},
+	"buffer_share":           {"packets that wait for other workers or for neighbours", nil},
+	"flow_icmp_error_rate":   {"ICMP errors", nil},
+	"flow_no_first_fragment": {"fragments without a first one", nil},
 	"flow_quota_share":       {"packets of new flows", limitFlows},
 	"flow_table_full":        {"packets of new flows", limitFlows},
-	"frame_too_long":         {"frames that are longer than its MTU", ""},
-	"ip_ttl_exceeded":        {"packets whose TTL has ended", ""},
-	"neighbor_queue_full":    {"unresolved packets", ""},
-	"neighbor_rate":          {"unresolved packets", ""},
-	"punt_rate":              {"ARP and neighbour discovery messages", ""},
-	"source_address":         {"packets with the address of somebody else", ""},
+	"frame_too_long":         {"frames that are longer than its MTU", nil},
+	"ip_ttl_exceeded":        {"packets whose TTL has ended", nil},
+	"neighbor_queue_full":    {"unresolved packets", limitUnresolved},
+	"neighbor_rate":          {"unresolved packets", limitUnresolved},
+	"punt_rate":              {"ARP and neighbour discovery messages", nil},
+	"source_address":         {"packets with the address of somebody else", nil},
+}
+
+const (
+	leastFlows     = 1000 // that a guest needs in any case
+	unresolvedRate = 100  // packets/s, as many as one neighbour gets: an ordinary guest sends a few while it waits
+)
+
+// limitFlows leaves the port a quarter of an equal share of the table, so that the others have room for more than
+// theirs. It also ends the port's flows: its packets would keep those above the limit.
+func limitFlows(e *Evidence, p *Port) string {
+	stateful := uint64(0)
+	for i := range e.Ports {
+		if e.Ports[i].Stateful {
+			stateful++
+		}
+	}
+	return fmt.Sprintf("corelane port set %[1]s --flow-limit %[2]d\ncorelane flow flush --port %[1]s", p.Name,
+		max(leastFlows, e.Flows/4/max(1, stateful)))
+}
+
+// limitUnresolved limits what the control plane takes of the port.
+func limitUnresolved(_ *Evidence, p *Port) string {
+	if p.UnresolvedRate != 0 && p.UnresolvedRate <= unresolvedRate {
+		return ""
+	}
+	return fmt.Sprintf("corelane port set %s --unresolved-rate %d", p.Name, unresolvedRate)
+}
+
+// noisyFlows says whether the flow table's size is needed to limit a port.
+func (e *Evidence) noisyFlows() bool {
+	for i := range e.Ports {
+		if e.noisy(&e.Ports[i], "flow_quota_share") || e.noisy(&e.Ports[i], "flow_table_full") {
+			return true
+		}
+	}
+	return false
 }
 
 var noisyPort = row{
@@ -58,14 +97,17 @@ var noisyPort = row{
 		c.fact(Counted, "port %s (%s %s) received %s packets/s in all", p.Name, p.Device, p.Peer,
 			packets(float64(p.RxPackets)/s.e.Seconds))
 	},
-	remedy: func(_ *scene, c *Cause) {
-		limit := noises[c.Name].limit
-		if limit == "" { // no command: to take a guest off the network is for the operator to decide
-			c.FixNote = "the router bounds what these packets cost, and no option limits them further: ask whoever " +
-				"runs the guest"
+	remedy: func(s *scene, c *Cause) {
+		if limit := noises[c.Name].limit; limit != nil {
+			c.Fix = limit(s.e, s.e.port(c.Port))
+		}
+		if c.Fix != "" {
+			c.FixNote = "limit what the guest may send:"
 			return
 		}
-		c.Fix, c.FixNote = fmt.Sprintf(limit, c.Port), "limit what the guest may send:"
+		// No command: to take a guest off the network is for the operator to decide.
+		c.FixNote = "the router bounds what these packets cost, and no option limits them further: ask whoever runs " +
+			"the guest"
 	},
 }
 

@@ -119,6 +119,16 @@ func (s *snapshot) readDrops(ctx context.Context, c *api.Client) error {
 	return nil
 }
 
+// readFlowTable asks for the size of the flow table. The daemon goes through all flows to answer.
+func (e *Evidence) readFlowTable(ctx context.Context, c *api.Client) error {
+	count, err := api.Call(ctx, c, apiv1.NewFlowsClient, apiv1.FlowsClient.Count, &apiv1.FlowFilter{})
+	if err != nil {
+		return fmt.Errorf("flows: %w", err)
+	}
+	e.Flows = count.Capacity
+	return nil
+}
+
 func (s *snapshot) readThreads(ctx context.Context, c *api.Client) error {
 	err := api.Stream(ctx, c, apiv1.NewThreadsClient, apiv1.ThreadsClient.List, &apiv1.ThreadListRequest{},
 		func(t *apiv1.Thread) error {

@@ -129,7 +129,7 @@ func portBetween(name string, was, now *apiv1.Port, before, after *snapshot) Por
 		RxMissed:  stat.Grown(b.GetCounters().GetRxMissed(), a.GetCounters().GetRxMissed()),
 		TxRefused: stat.Grown(b.GetCounters().GetTxRefused(), a.GetCounters().GetTxRefused()),
 		Drops:     map[string]uint64{}, Workers: map[int]uint64{}, Disconnects: stat.Grown(b.GetPeerDisconnects(),
-			a.GetPeerDisconnects()), Disabled: now.Disabled}
+			a.GetPeerDisconnects()), Disabled: now.Disabled, Stateful: now.Stateful, UnresolvedRate: now.UnresolvedRate}
 	for reason, n := range after.drops[name] {
 		if d := stat.Grown(n, before.drops[name][reason]); d > 0 {
 			p.Drops[reason] = d

@@ -19,6 +19,7 @@ type Evidence struct {
 	Workers []Worker
 	Rings   []Ring
 	Ports   []Port
+	Flows   uint64 // that the flow table has room for; read when a port is noisy for its flows
 	Threads []OwnThreadState
 	Events  []Event
 	Trace   *kernel.Window // nil: kernel events were not watched
@@ -102,7 +103,8 @@ type Port struct {
 	RingSize                                  uint32            // packets; 0: not known
 	Workers                                   map[int]uint64    // received, by worker
 	Disconnects                               uint64
-	Disabled                                  bool
+	Disabled, Stateful                        bool
+	UnresolvedRate                            uint32 // packets/s to neighbours without a MAC; 0: the most
 }
 
 // OwnThreadState is a thread of the daemon at the end of the window.

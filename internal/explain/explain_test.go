@@ -246,10 +246,17 @@ var cases = []struct {
 	{"drops for another reason", 0.3, func(e *Evidence) { e.Ports[0].Drops["no_route"] = 10e6 }, Drops, "no_route", ""},
 	{"a guest that sends to nobody", 0.3, func(e *Evidence) {
 		e.Ports[1].Role, e.Ports[1].Drops["neighbor_rate"] = "tenant", 12e6
+	}, NoisyPort, "neighbor_rate", "corelane port set vm1 --unresolved-rate 100"},
+	{"a guest that sends to nobody, and is limited", 0.3, func(e *Evidence) {
+		e.Ports[1].Role, e.Ports[1].Drops["neighbor_rate"], e.Ports[1].UnresolvedRate = "tenant", 12e6, 100
 	}, NoisyPort, "neighbor_rate", ""},
 	{"a guest that begins flows", 0.3, func(e *Evidence) {
-		e.Ports[1].Role, e.Ports[1].Drops["flow_quota_share"] = "tenant", 12e6
-	}, NoisyPort, "flow_quota_share", "corelane port set vm1 --flow-limit 10000"},
+		e.Ports[1].Role, e.Ports[1].Drops["flow_quota_share"], e.Flows = "tenant", 12e6, 1<<20
+		e.Ports[0].Stateful, e.Ports[1].Stateful = true, true
+	}, NoisyPort, "flow_quota_share", "corelane port set vm1 --flow-limit 131072"},
+	{"a guest that begins flows in a small table", 0.3, func(e *Evidence) {
+		e.Ports[1].Role, e.Ports[1].Drops["flow_table_full"], e.Flows = "tenant", 12e6, 1024
+	}, NoisyPort, "flow_table_full", "corelane port set vm1 --flow-limit 1000\ncorelane flow flush --port vm1"},
 	{"a few drops of an idle router", 0, func(e *Evidence) {
 		e.Ports[0].RxPackets, e.Ports[0].Drops["fabric_not_local"] = 6, 4
 	}, Nothing, "input", ""},

@@ -174,6 +174,11 @@ func (s *Session) observeDaemon(ctx context.Context, e *Evidence) error {
 		return s.observeSilent(ctx, e, begin, true)
 	}
 	e.fill(before, after)
+	if e.noisyFlows() {
+		if err := e.readFlowTable(ctx, s.client); err != nil {
+			return err
+		}
+	}
 	e.Events, s.event, err = events(ctx, s.client, s.event)
 	return err
 }

@@ -117,6 +117,11 @@ def explained(daemon, reason):
     return found[0] if found else None
 
 
+def carry_out(daemon, command):
+    subprocess.run(command, shell=True, check=True, timeout=20, env={
+        **os.environ, "CORELANE_SOCKET": daemon.socket, "PATH": f"{os.path.dirname(daemon.cli_path)}:{os.environ['PATH']}"})
+
+
 def test_command_limits_the_attacker(daemon):
     victim = Victim(daemon)
     victim.refused()
@@ -127,8 +132,7 @@ def test_command_limits_the_attacker(daemon):
         assert cause, "explain does not name the attacker"
         assert cause["title"].startswith("port tenant0 sends ") and cause["title"].endswith(" packets of new flows per second")
         assert min(lost) > NEEDED // 20, lost
-        subprocess.run(cause["fix"], shell=True, check=True, timeout=20, env={
-            **os.environ, "CORELANE_SOCKET": daemon.socket, "PATH": f"{os.path.dirname(daemon.cli_path)}:{os.environ['PATH']}"})
+        carry_out(daemon, cause["fix"])
         limited = [victim.refused() for _ in range(4)]
         print(f"of {NEEDED} flows were refused: {lost} beside the attacker, {limited} after {cause['fix']}")
         assert limited[-1] == 0
@@ -140,4 +144,9 @@ def test_sender_to_nobody_is_named(daemon):
         cause = explained(daemon, "neighbor_rate")
         assert cause, "explain does not name the attacker"
         assert cause["title"].startswith("port tenant0 sends ") and cause["title"].endswith(" unresolved packets per second")
-        assert not cause.get("fix") and "no option limits them" in cause["fix_note"]
+        assert cause["fix"] == "corelane port set tenant0 --unresolved-rate 100"
+        carry_out(daemon, cause["fix"])
+        (port,) = daemon.cli("port", "show", "tenant0")
+        assert port["unresolved_rate"] == 100
+        cause = explained(daemon, "neighbor_rate")
+        assert not cause.get("fix") and "no option limits them further" in cause["fix_note"]
