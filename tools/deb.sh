@@ -52,6 +52,8 @@ for script in postinst postrm; do
 [ ! -d /run/udev ] || udevadm control --reload
 EOF
 done
+# Devices that were bound to vfio-pci before get their group too.
+echo '[ ! -d /run/udev ] || udevadm trigger --subsystem-match=vfio' >>"$stage/DEBIAN/postinst"
 cat >"$stage/DEBIAN/prerm" <<'EOF'
 #!/bin/sh
 set -e

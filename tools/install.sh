@@ -80,3 +80,5 @@ esac
 [ "$1" != install ] || ! command -v systemd-sysusers >/dev/null || systemd-sysusers "$prefix/lib/sysusers.d/corelane.conf"
 [ ! -d /run/systemd/system ] || systemctl daemon-reload
 [ ! -d /run/udev ] || udevadm control --reload
+# Devices that were bound to vfio-pci before get their group too.
+[ "$1" != install ] || [ ! -d /run/udev ] || udevadm trigger --subsystem-match=vfio

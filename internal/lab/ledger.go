@@ -14,7 +14,7 @@ import (
 )
 
 // Root has a directory for each lab.
-const Root = "/run/corelane/lab"
+const Root = "/run/corelane-lab" // /run/corelane ends with corelaned.service
 
 // Ledger lists the parts of a lab. A part is on disk here before it is made. So a part that is listed may not exist,
 // but every part that exists is listed.
