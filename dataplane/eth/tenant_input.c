@@ -19,6 +19,9 @@ DROP_REASON(eth_claims_gateway,
 	    "The guest told another guest, in ARP or neighbour discovery, that the gateway's address is its own.");
 DROP_REASON(eth_not_for_gateway,
 	    "The frame was not addressed to the virtual gateway's MAC and the port is in no bridge domain.");
+DROP_REASON(eth_multicast_ignored,
+	    "The frame is multicast or broadcast, which a guest's system sends by itself. No DHCP server "
+	    "or other receiver is on this port, because it is in no bridge domain.");
 DROP_REASON(eth_unknown_type, "The frame carries neither IPv4, IPv6 nor ARP, and the port is in no bridge domain.");
 DROP_REASON(eth_vlan_tagged, "The guest sent a VLAN-tagged frame; tenant ports are untagged.");
 DROP_REASON(port_unconfigured, "The port's configuration was being removed while the packet came in.");
@@ -58,6 +61,8 @@ static inline edge_t not_for_gateway(struct rte_mbuf *m, struct pkt_meta *md, co
 			return drop(m, eth_claims_gateway);
 		return BRIDGE;
 	}
+	if (rte_is_multicast_ether_addr(&eth->dst_addr))
+		return drop(m, eth_multicast_ignored);
 	return drop(m, eth_not_for_gateway);
 }
 

@@ -18,6 +18,7 @@ DROP_REASON(nd_malformed, "The neighbour discovery packet is truncated, has pass
 DROP_REASON(nd_spoofed_gateway, "The guest claimed its gateway's address in neighbour discovery.");
 DROP_REASON(nd_not_ours, "The guest asked for an IPv6 address that is not the router's and that it does not proxy (see "
 			 "`proxy_arp` of the port).");
+DROP_REASON(nd_duplicate_check, "The guest asked whether anybody else has its own IPv6 address. No answer means no.");
 DROP_REASON(nd_router_solicit_ignored,
 	    "The host asked for routers, but this router does not advertise itself: guests have their gateway "
 	    "configured.");
@@ -52,8 +53,11 @@ static inline edge_t nd_input_tenant_solicit(struct rte_mbuf *m, struct nd_packe
 		return drop(m, nd_spoofed_gateway);
 	answer = answer_for(f, m->port, &target);
 	// A proxy does not answer duplicate address detection (RFC 4862): the guest would give its own address up.
-	if (answer == ANSWER_NO || (answer == ANSWER_PROXY && ip_is_unspecified(&source)))
-		return meta(m)->bridge != UINT16_MAX ? BRIDGE : drop(m, nd_not_ours);
+	if (answer == ANSWER_NO || (answer == ANSWER_PROXY && ip_is_unspecified(&source))) {
+		if (meta(m)->bridge != UINT16_MAX)
+			return BRIDGE;
+		return ip_is_unspecified(&source) ? drop(m, nd_duplicate_check) : drop(m, nd_not_ours);
+	}
 	if (unlikely(!nd_answer(m, p, &f->mac, answer == ANSWER_OWN)))
 		return drop(m, nd_no_tailroom);
 	meta(m)->out_port = m->port;

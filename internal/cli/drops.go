@@ -4,6 +4,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -25,10 +26,13 @@ func newDropsCmd(a *app) *cobra.Command {
 					return err
 				}
 			}
+			if len(args) == 0 && !req.Zero && req.Port == "" && !a.json() {
+				f = where(f, func(d *apiv1.Drop) bool { return !slices.Contains(ordinary, d.Reason) })
+			}
 			return dropListing(req).rows(ctx, a, f)
 		})
 	a.bind(cmd, req, []fieldFlag{
-		{flag: "all", field: "zero", help: "also reasons without drops"},
+		{flag: "all", field: "zero", help: "also reasons without drops, and what a guest's system sends by itself"},
 		{flag: "by-port", help: "a line for each port that packets came in by"},
 		{flag: "by-worker", help: "a line for each worker"},
 		{flag: "port", help: "only packets that came in by this port", names: portNames},
@@ -54,6 +58,9 @@ func dropListing(req *apiv1.DropListRequest) listing[*apiv1.Drop] {
 	l.columns = append(l.columns, text("explanation", (*apiv1.Drop).GetExplanation))
 	return l
 }
+
+// ordinary lists what a guest's system sends by itself on a healthy node. Such drops would hide the others.
+var ordinary = []string{"eth_multicast_ignored", "nd_duplicate_check", "nd_router_solicit_ignored"}
 
 // known refuses a reason that does not exist, which would otherwise look like one without drops.
 func known(ctx context.Context, f fetch[*apiv1.Drop], reason string) error {

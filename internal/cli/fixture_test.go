@@ -46,6 +46,7 @@ func fixture(t testing.TB) *apitest.Server {
 		{Reason: "ip4_no_route", Explanation: "The VRF has no route to the destination.", Packets: 3, Port: "vm1"},
 		{Reason: "label_unknown", Explanation: "The MPLS label belongs to nothing here.", Packets: 7, Port: "fab0",
 			Worker: 1},
+		{Reason: "nd_router_solicit_ignored", Explanation: "The host asked for routers.", Packets: 5, Port: "vm1"},
 	}
 	s.Nodes = []*apiv1.Node{
 		{Name: "port_rx", Calls: 100, Packets: 3200, Cycles: 64000, Next: []string{"eth_input"}},
