@@ -58,7 +58,7 @@ func (a *account) addSums() {
 		if who, ok := classify(a.e, a.w, eventOfSum(s)); ok {
 			c := a.add(who, nsOf(a.e, s), s.Count, s.Longest)
 			if who.tid != 0 {
-				c.members = append(c.members, member{s.ID, s.PID, s.Parent, s.Name, s.ParentName, s.NS})
+				c.add(a.e, s)
 			}
 		}
 	}

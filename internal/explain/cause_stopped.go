@@ -76,13 +76,13 @@ func remedyStopped(s *scene, c *Cause) {
 
 // tracerOf returns the process that traces the worker now, or that did in the window; 0: none is known.
 func tracerOf(s *scene) (pid int, name string) {
-	if t := s.e.Host.Worker[s.w.TID].Tracer; t != 0 {
-		return t, s.e.nameOf(t)
-	}
 	if t := topSum(s.e, func(k kernel.Sum) bool {
 		return k.Kind == kernel.KindTraced && k.Worker == s.w.TID
 	}); t != nil {
 		return t.PID, t.Name
+	}
+	if t := s.e.Host.Worker[s.w.TID].Tracer; t != 0 {
+		return t, s.e.nameOf(t)
 	}
 	return 0, ""
 }

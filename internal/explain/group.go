@@ -5,6 +5,8 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+
+	"github.com/corelane/corelane/internal/explain/kernel"
 )
 
 // member is one thread of a cause that stands for a group of threads.
@@ -63,10 +65,27 @@ func (a *account) group() {
 	}
 }
 
+// add adds the time of a thread to those that the cause stands for. A thread that has not left the CPU yet has a sum of
+// its own, without its name.
+func (c *Cause) add(e *Evidence, s *kernel.Sum) {
+	for i := range c.members {
+		if c.members[i].tid == s.ID {
+			c.members[i].ns += s.NS
+			return
+		}
+	}
+	t := e.Host.Threads[s.ID]
+	c.members = append(c.members, member{tid: s.ID, pid: cmp.Or(s.PID, t.PID, s.ID), parent: s.Parent,
+		name: cmp.Or(s.Name, e.nameOf(s.ID)), parentName: cmp.Or(s.ParentName, t.Parent), ns: s.NS})
+}
+
 // who names a thread, or the group that it stands for.
 func (c *Cause) who() string {
 	if c.Threads == 0 {
 		return fmt.Sprintf("%s (%d)", c.Name, c.TID)
+	}
+	if c.Threads == 2 {
+		return fmt.Sprintf("%s (%d) and another thread like it", c.Name, c.TID)
 	}
 	return fmt.Sprintf("%s (%d) and %d other threads like it", c.Name, c.TID, c.Threads-1)
 }

@@ -33,16 +33,15 @@ func (w *Watcher) End() (*Window, error) {
 	if err != nil {
 		return nil, err
 	}
-	open, err := w.open(now)
-	if err != nil {
-		return nil, err
-	}
-	out := &Window{Sums: append(sums, open...), Missing: w.missing}
-	for i := range out.Sums { // an interval may have begun before the window
-		out.Sums[i].NS, out.Sums[i].Longest = min(out.Sums[i].NS, now-w.begin), min(out.Sums[i].Longest, now-w.begin)
-	}
+	out := &Window{Sums: sums, Missing: w.missing}
 	if out.Gaps, err = w.drain(); err != nil {
 		return nil, err
+	}
+	if err := w.open(out, now); err != nil {
+		return nil, err
+	}
+	for i := range out.Sums { // an interval may have begun before the window
+		out.Sums[i].NS, out.Sums[i].Longest = min(out.Sums[i].NS, now-w.begin), min(out.Sums[i].Longest, now-w.begin)
 	}
 	var lost uint64
 	if err := w.coll.Variables[workersVarLostRecords].Get(&lost); err != nil {
@@ -101,32 +100,38 @@ func (w *Watcher) take() ([]Sum, error) {
 	return out, nil
 }
 
-// open returns the sums of gaps that have not ended yet, and of the threads that run in them.
-func (w *Watcher) open(now int64) (out []Sum, err error) {
+// open adds the gaps that have not ended yet, and the threads that run in them.
+func (w *Watcher) open(out *Window, now int64) error {
 	for _, t := range w.targets {
 		var worker workersWorker
 		var cpu workersCpu
 		if err := w.coll.Maps[workersMapWorkers].Lookup(uint32(t.TID), &worker); err != nil {
-			return nil, fmt.Errorf("eBPF workers: %w", err)
+			return fmt.Errorf("eBPF workers: %w", err)
 		}
 		if err := w.coll.Maps[workersMapCpus].Lookup(uint32(t.CPU), &cpu); err != nil {
-			return nil, fmt.Errorf("eBPF CPUs: %w", err)
+			return fmt.Errorf("eBPF CPUs: %w", err)
 		}
 		if worker.OutSince == 0 || worker.Assumed != 0 {
 			continue
 		}
-		gap := Sum{CPU: t.CPU, Worker: t.TID, Kind: KindGap, Why: Why(worker.Why), Count: 1}
-		gap.NS = max(0, now-max(int64(worker.OutSince), w.begin))
-		gap.Longest = gap.NS
-		out = append(out, gap)
+		from := max(int64(worker.OutSince), w.begin)
+		sum := Sum{CPU: t.CPU, Worker: t.TID, Kind: KindGap, Why: Why(worker.Why), Count: 1, NS: max(0, now-from)}
+		sum.Longest = sum.NS
+		gap := Gap{From: from - w.begin, NS: sum.NS, CPU: t.CPU, Worker: t.TID, Kind: KindThread, Why: sum.Why,
+			ID: int(worker.MostTid), PID: int(worker.MostPid), Name: text(worker.MostName[:])}
+		out.Sums = append(out.Sums, sum)
 		if cpu.SliceSince != 0 && int(cpu.Running) != t.TID {
-			gap.Kind, gap.ID = KindThread, int(cpu.Running)
-			gap.NS = max(0, now-max(int64(cpu.SliceSince), w.begin))
-			gap.Longest = gap.NS
-			out = append(out, gap)
+			sum.Kind, sum.ID = KindThread, int(cpu.Running)
+			sum.NS = max(0, now-max(int64(cpu.SliceSince), w.begin))
+			sum.Longest = sum.NS
+			out.Sums = append(out.Sums, sum)
+			if uint64(sum.NS) > worker.Most {
+				gap.ID, gap.PID, gap.Name = sum.ID, 0, ""
+			}
 		}
+		out.Gaps = append(out.Gaps, gap)
 	}
-	return out, nil
+	return nil
 }
 
 // drain reads the records of gaps.
