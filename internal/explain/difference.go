@@ -64,6 +64,9 @@ func workerBetween(was, now *apiv1.Worker, before, after *snapshot) Worker {
 		Moved:     stat.Grown(b.GetMovedLoops(), a.GetMovedLoops()), DelayUS: b.GetDebugDelayUs(),
 		BehindUS: b.GetBehindUs(), SleepMaxUS: now.SleepMaxUs, RingSize: now.RingSize}
 	w.EmptyLoops = w.Loops - min(w.Loops, w.BusyLoops)
+	if n := a.GetPackets(); n >= enoughPackets {
+		w.Usual = float64(a.GetBusyCycles()) / float64(n)
+	}
 	had := map[string]uint64{}
 	for _, d := range a.GetDrops() {
 		had[d.Reason] = d.Packets
@@ -88,6 +91,8 @@ func workerBetween(was, now *apiv1.Worker, before, after *snapshot) Worker {
 	slices.SortFunc(w.Nodes, func(a, b Node) int { return strings.Compare(a.Name, b.Name) })
 	return w
 }
+
+const enoughPackets = 1e6 // that a worker needs to have a usual cost per packet
 
 func queuesBetween(a, b *apiv1.WorkerState) (out []Queue) {
 	had := map[string]uint64{}

@@ -35,6 +35,7 @@ type Worker struct {
 	Thread, Role, Idle             string
 	Loops, BusyLoops, EmptyLoops   uint64
 	BusyCycles, IdleCycles         uint64
+	Usual                          float64 // cycles per packet before the window, since the worker began; 0: not known
 	Packets                        uint64
 	HzTSC                          float64
 	SystemCalls, Dropped, RxMissed uint64

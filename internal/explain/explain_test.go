@@ -292,7 +292,8 @@ var cases = []struct {
 	}, ForeignThread, "taskset", ""},
 	{"a program that forks", 0.3, func(e *Evidence) {
 		e.threads(500, kernel.Sum{Name: "true", NS: 1500_000, Parent: 7, ParentName: "sh"}, true)
-		e.sum(kernel.Sum{Kind: kernel.KindThread, Why: kernel.WhyTaken, ID: 7, PID: 7, Name: "sh", NS: sec, Count: 500})
+		e.sum(kernel.Sum{Kind: kernel.KindThread, Why: kernel.WhyTaken, ID: 7, PID: 7, Name: "sh", NS: sec, Count: 500,
+			Parent: 6, ParentName: "bash"})
 		e.Host.Threads[7] = host.Thread{TID: 7, PID: 7, Name: "sh", Allowed: cpuset.Of(1)}
 	}, ForeignThread, "sh", "for pid in 7; do taskset -apc 0 $pid; done"},
 	{"thirty processes of one program", 1, func(e *Evidence) {

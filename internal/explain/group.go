@@ -90,12 +90,12 @@ func (c *Cause) who() string {
 	return fmt.Sprintf("%s (%d) and %d other threads like it", c.Name, c.TID, c.Threads-1)
 }
 
-// starter returns the process that started most processes of a group, 0 if there is none but the first and the kernel.
+// starter returns the process that started most threads of a group, 0 if that is the kernel or the first process.
 func (c *Cause) starter() (pid int, name string) {
-	ns := map[int]int64{}
+	started := map[int]int{}
 	for _, m := range c.members {
-		ns[m.parent] += m.ns
-		if m.parent > kthreadd && (pid == 0 || ns[m.parent] > ns[pid]) {
+		started[m.parent]++
+		if m.parent > kthreadd && (pid == 0 || started[m.parent] > started[pid]) {
 			pid, name = m.parent, m.parentName
 		}
 	}

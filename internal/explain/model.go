@@ -27,6 +27,7 @@ type Part struct {
 const (
 	fullBatch    = 256  // most packets of one walk of the graph (RTE_GRAPH_BURST_SIZE)
 	enoughLoops  = 1000 // empty loops that are needed to know what a poll costs
+	mostStolen   = 0.5  // share of the window above which the loops' times say little about the work in them
 	saturatedTop = 0.05 // headroom below which a worker has no time left
 )
 
@@ -42,6 +43,10 @@ func modelOf(e *Evidence, w *Worker, causes []*Cause) Model {
 	busy, empty := 0.0, own
 	if all := float64(w.BusyCycles + w.IdleCycles); all > 0 {
 		busy = own * float64(w.BusyCycles) / all // lost time fell on loops of both kinds alike
+		empty = own - busy
+	}
+	if w.Usual > 0 && stolen > mostStolen*window { // a few long gaps can all be in loops of one kind
+		busy = min(own, w.Usual*float64(w.Packets))
 		empty = own - busy
 	}
 	batches := batchCost(w, busy, empty)

@@ -93,3 +93,19 @@ func TestCostOfSkew(t *testing.T) {
 		t.Errorf("%+v", c)
 	}
 }
+
+// Where a few gaps take most of a window, the loops that they fall into say nothing about what a packet costs: the
+// usual cost of one does.
+func TestCostOfAFewLongGaps(t *testing.T) {
+	for name, busy := range map[string]float64{"in loops with packets": 0.99, "in empty loops": 0.01} {
+		e := loaded(0.5)
+		lost := offer(e, 5e6, 950*msec, sec, 8192)
+		w := &e.Workers[0]
+		w.BusyCycles = uint64(busy * 10 * w.HzTSC)
+		w.IdleCycles, w.Usual = uint64(10*w.HzTSC)-w.BusyCycles, 200
+		cause := find(Explain(*e), Softirq)
+		if cause == nil || math.Abs(cause.PPS-lost) > 0.1*lost {
+			t.Errorf("%s: %+v, not %.0f packets/s", name, cause, lost)
+		}
+	}
+}
