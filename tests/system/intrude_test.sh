@@ -27,7 +27,7 @@ before=$(ours)
 # A busy machine may disturb a run, too, so one of three must be right.
 found() { # CASE
 	for try in 1 2 3; do
-		if taskset -c 0,1 "$command" lab intrude matrix --case "$1" --runs 1 --window 3s >"$dir/$1-$try" 2>&1; then
+		if taskset -c 0,1 "$command" lab intrude matrix --case "$1" --runs 1 --window 3s --ranks >"$dir/$1-$try" 2>&1; then
 			echo "ok: $1, at try $try"
 			return 0
 		fi

@@ -3,6 +3,7 @@ package intrude
 
 import (
 	"context"
+	"errors"
 
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
 	"github.com/corelane/corelane/internal/explain"
@@ -15,38 +16,51 @@ const (
 
 // Cases of the matrix.
 func Cases() []Case {
-	return []Case{
-		{Name: "hog", Summary: "a thread that never sleeps, bound to the worker's CPU",
-			Kinds: kinds(explain.ForeignThread), Load: nearly, inject: injectHog},
-		{Name: "softirq", Summary: "kernel traffic that RPS steers to the worker's CPU", Kinds: kinds(explain.Softirq),
+	return append([]Case{
+		{Name: "hog", unpriced: full,
+			Summary: "a thread that never sleeps, bound to the worker's CPU",
+			Kinds:   kinds(explain.ForeignThread), Load: nearly, inject: injectHog},
+		{Name: "softirq", unpriced: full, unfixed: "the command has to run in the namespace of the device",
+			Summary: "kernel traffic that RPS steers to the worker's CPU", Kinds: kinds(explain.Softirq),
 			Load: nearly, inject: injectSoftirq},
-		{Name: "irq", Summary: "the disk's interrupt on the worker's CPU, while the disk is read",
-			Kinds: kinds(explain.IRQ, explain.Softirq), Load: nearly,
+		{Name: "irq", unpriced: full, unfixed: "the disk has one queue, whose interrupt is managed",
+			Summary: "the disk's interrupt on the worker's CPU, while the disk is read",
+			Kinds:   kinds(explain.IRQ, explain.Softirq), Load: nearly,
 			inject: injectIRQ}, // for a disk with one queue, the kernel does most of the work in softirq BLOCK
-		{Name: "own-thread", Summary: "a service thread of corelaned on the worker's CPU, with work",
-			Kinds: kinds(explain.OwnThread), Load: nearly, inject: injectOwnThread},
-		{Name: "yield", Summary: "a worker that yields in each empty loop, beside a thread that is always ready",
-			Kinds: kinds(explain.Yield), Load: half,
+		{Name: "own-thread", unpriced: full, unfixed: "the thread is moved there again and again",
+			Summary: "a service thread of corelaned on the worker's CPU, with work",
+			Kinds:   kinds(explain.OwnThread), Load: nearly, inject: injectOwnThread},
+		{Name: "yield", unpriced: full,
+			Summary: "a worker that yields in each empty loop, beside a thread that is always ready",
+			Kinds:   kinds(explain.Yield), Load: half,
 			inject: injectYield},
-		{Name: "reader", Summary: "a guest that does not read", Kinds: kinds(explain.ReaderStopped), Load: half,
+		{Name: "reader", unfixed: "the reader has to read",
+			Summary: "a guest that does not read", Kinds: kinds(explain.ReaderStopped), Load: half,
 			setting: setting{both: true}, inject: injectReader},
-		{Name: "ring", Summary: "bursts through a ring of 64 between two workers", Kinds: kinds(explain.RingOverflow),
+		{Name: "ring", unfixed: "the bursts are longer than any ring",
+			Summary: "bursts through a ring of 64 between two workers", Kinds: kinds(explain.RingOverflow),
 			Load: 0.2, setting: setting{second: true}, prepare: handOver, inject: injectBursts},
-		{Name: "skew", Summary: "one flow for one of two workers", Kinds: kinds(explain.Skew), Load: half,
+		{Name: "skew", unpriced: full, unfixed: "one flow cannot be spread",
+			Summary: "one flow for one of two workers", Kinds: kinds(explain.Skew), Load: half,
 			setting: setting{second: true}, prepare: apart, inject: injectElephant},
 		{Name: "quota", Summary: "a cgroup that gives the process half of a CPU", Kinds: kinds(explain.CgroupQuota),
 			Load: nearly, inject: injectQuota},
-		{Name: "stopped", Summary: "SIGSTOP for 50 ms, once a second", Kinds: kinds(explain.Stopped), Load: nearly,
+		{Name: "stopped", unfixed: "what sends the signals has to end",
+			Summary: "SIGSTOP for 50 ms, once a second", Kinds: kinds(explain.Stopped), Load: nearly,
 			inject: injectStop},
-		{Name: "page-faults", Summary: "pages of the process that are taken away", Kinds: kinds(explain.PageFaults),
+		{Name: "page-faults", unpriced: full, unfixed: "corelane debug faults has to end",
+			Summary: "pages of the process that are taken away", Kinds: kinds(explain.PageFaults),
 			Load: 0.85, inject: injectFaults},
-		{Name: "tlb", Summary: "another thread of the process that changes mappings",
-			Kinds: kinds(explain.TLBShootdown), Load: nearly, inject: injectFlushes},
-		{Name: "nothing", Summary: "nothing is wrong, at 30 % load", Kinds: kinds(explain.Nothing), Load: 0.3,
+		{Name: "tlb", unpriced: full, unfixed: "the thread has to keep its mappings",
+			Summary: "another thread of the process that changes mappings",
+			Kinds:   kinds(explain.TLBShootdown), Load: nearly, inject: injectFlushes},
+		{Name: "nothing", unfixed: "nothing is wrong",
+			Summary: "nothing is wrong, at 30 % load", Kinds: kinds(explain.Nothing), Load: 0.3,
 			inject: injectNothing},
-		{Name: "overload", Summary: "1.5 times the worker's capacity is offered", Kinds: kinds(explain.Overload),
+		{Name: "overload", unpriced: full, unfixed: "it needs another CPU",
+			Summary: "1.5 times the worker's capacity is offered", Kinds: kinds(explain.Overload),
 			Load: nearly, inject: injectOverload},
-	}
+	}, toolCases()...)
 }
 
 func kinds(list ...explain.Kind) []explain.Kind { return list }
@@ -67,4 +81,30 @@ func injectHog(_ context.Context, b *loadedVictim) (*injection, error) {
 		return nil, err
 	}
 	return &injection{culprit: Culprit{PID: i.Pid, Name: "cl-hog"}, undo: i.Stop}, nil
+}
+
+// injectLoad runs the ordinary load of a host, whose threads belong to one process.
+func injectLoad(_ context.Context, b *loadedVictim) (*injection, error) {
+	i, err := b.intrude(b.Dir, "", []int{b.WorkerCPU}, "load")
+	if err != nil {
+		return nil, err
+	}
+	return &injection{culprit: Culprit{PID: i.Pid}, undo: i.Stop}, nil
+}
+
+type injector = func(context.Context, *loadedVictim) (*injection, error)
+
+// both makes one disturbance of two.
+func both(first, second injector) injector {
+	return func(ctx context.Context, b *loadedVictim) (*injection, error) {
+		x, err := first(ctx, b)
+		if err != nil {
+			return nil, err
+		}
+		y, err := second(ctx, b)
+		if err != nil {
+			return nil, errors.Join(err, x.undo())
+		}
+		return &injection{undo: func() error { return errors.Join(y.undo(), x.undo()) }}, nil
+	}
 }

@@ -26,6 +26,7 @@ type Options struct {
 	Repetitions  int
 	Window       time.Duration // of explain
 	Cases        []string      // names of cases of the matrix; none: all
+	Ranks        bool          // the matrix checks what explain finds, but neither costs nor remedies
 	Root         string
 	Bin          string // folder of corelaned and corelane-gen
 	Say          func(string)

@@ -5,6 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
+	"os"
+	"os/exec"
 	"slices"
 	"strings"
 	"time"
@@ -37,7 +40,10 @@ type Outcome struct {
 	Offered  float64        `json:"offered"`       // during the disturbance
 	During   float64        `json:"during"`
 	Tracing  bool           `json:"tracing"`
-	Causes   []string       `json:"causes"` // all causes, in their order
+	Causes   []string       `json:"causes"`            // all causes, in their order
+	After    float64        `json:"after,omitempty"`   // after the command that explain gives; 0: it was not run
+	Unfixed  string         `json:"unfixed,omitempty"` // why no command can fix it
+	Skipped  string         `json:"skipped,omitempty"` // why the case was not run
 }
 
 // Cost is the measured one in frames/s: the offered rate less the received one, or the loss of rate by the disturbance.
@@ -54,9 +60,14 @@ type Case struct {
 	Summary string
 	Kinds   []explain.Kind // valid answers
 	Load    float64        // share of the worker's capacity, before the disturbance
-	setting setting
-	prepare func(context.Context, *victim) error // before traffic flows
-	inject  func(context.Context, *loadedVictim) (*injection, error)
+	// what a fix would need, if no command can fix it
+	unfixed string
+	// why the cost cannot be known from within; otherwise it has to be right
+	unpriced string
+	second   explain.Kind // has to be found too, if not empty
+	setting  setting
+	prepare  func(context.Context, *victim) error // before traffic flows
+	inject   func(context.Context, *loadedVictim) (*injection, error)
 }
 
 // injection is an active disturbance.
@@ -173,6 +184,10 @@ func (b *loadedVictim) once(ctx context.Context, c Case) (_ *Outcome, err error)
 	}
 	o := &Outcome{Case: c.Name, Expected: c.Kinds, Before: b.stream.rate(begin, time.Now())}
 	i, err := c.inject(ctx, b)
+	if missing := (errMissing{}); errors.As(err, &missing) {
+		o.Skipped, o.Passed = missing.Error(), true
+		return o, nil
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -181,11 +196,45 @@ func (b *loadedVictim) once(ctx context.Context, c Case) (_ *Outcome, err error)
 		return nil, err
 	}
 	o.Offered = i.offered
-	return o, b.ask(ctx, o, i.culprit)
+	if err := b.ask(ctx, o, i.culprit, c); err != nil || !o.Passed || b.Ranks {
+		return o, err
+	}
+	return o, b.fix(ctx, o, c)
 }
 
+// fix runs the command that explain gives. The rate has to come back.
+func (b *loadedVictim) fix(ctx context.Context, o *Outcome, c Case) error {
+	if o.Unfixed = c.unfixed; o.Unfixed != "" {
+		return nil
+	}
+	cmd := exec.CommandContext(ctx, "sh", "-ec", o.Found.Fix)
+	cmd.Env = append(os.Environ(), "PATH="+b.Bin+":"+os.Getenv("PATH"), "CORELANE_SOCKET="+b.Socket())
+	if text, err := cmd.CombinedOutput(); err != nil || o.Found.Fix == "" {
+		o.Passed, o.Why = false, fmt.Sprintf("the command '%s' fails: %v %s", o.Found.Fix, err, text)
+		return nil
+	}
+	if err := wait.For(ctx, takesHold); err != nil {
+		return err
+	}
+	begin := time.Now()
+	if err := wait.For(ctx, beforeTime); err != nil {
+		return err
+	}
+	if o.After = b.stream.rate(begin, time.Now()); o.After < comesBack*o.Before {
+		o.Passed, o.Why = false, fmt.Sprintf("after '%s' the rate is %.2f of what it was", o.Found.Fix,
+			o.After/o.Before)
+	}
+	return nil
+}
+
+const (
+	comesBack = 0.97 // of the rate before the disturbance
+	priced    = 0.25 // by which a cost may differ from the measured one
+	cheap     = 0.03 // of the rate: smaller differences are those of two windows without a disturbance
+)
+
 // ask runs explain and compares.
-func (b *loadedVictim) ask(ctx context.Context, o *Outcome, culprit Culprit) error {
+func (b *loadedVictim) ask(ctx context.Context, o *Outcome, culprit Culprit, c Case) error {
 	begin := time.Now()
 	report, err := explain.Run(ctx, explain.Options{Socket: b.Socket(), Window: b.Window, Root: b.Root})
 	if err != nil {
@@ -194,6 +243,9 @@ func (b *loadedVictim) ask(ctx context.Context, o *Outcome, culprit Culprit) err
 	o.Wanted, o.Seconds, o.During, o.Tracing = culprit, time.Since(begin).Seconds(), b.stream.rate(begin, time.Now()),
 		report.Tracing
 	o.judge(report)
+	if o.Passed && !b.Ranks {
+		o.weigh(report, c)
+	}
 	return nil
 }
 
@@ -214,6 +266,26 @@ func (o *Outcome) judge(r *explain.Report) {
 		o.Why = fmt.Sprintf("%s is not the culprit, %s", nameOf(&o.Found), o.Wanted.String())
 	case o.Seconds > limit.Seconds():
 		o.Why = fmt.Sprintf("it took %.1f s", o.Seconds)
+	}
+	o.Passed = o.Why == ""
+}
+
+// weigh compares what explain says of the cost and of a second cause.
+func (o *Outcome) weigh(r *explain.Report, c Case) {
+	said := 0.0
+	for _, cause := range r.Causes {
+		if !cause.Minor && cause.Kind != explain.ManySmall {
+			said += cause.PPS
+		}
+	}
+	off := math.Abs(said - o.Cost())
+	switch {
+	case c.unpriced == "" && off > priced*o.Cost() && off > cheap*o.Before:
+		o.Why = fmt.Sprintf("its cost is said to be %.2f Mpps, not %.2f", said/1e6, o.Cost()/1e6)
+	case c.second != "" && !slices.ContainsFunc(r.Causes, func(f explain.Cause) bool {
+		return f.Kind == c.second && !f.Minor
+	}):
+		o.Why = fmt.Sprintf("the second cause, %s, was not found", c.second)
 	}
 	o.Passed = o.Why == ""
 }

@@ -13,12 +13,17 @@ import (
 func Markdown(all []Outcome) string {
 	var b strings.Builder
 	b.WriteString("| case | runs | expected | found first | culprit | seconds | cost said, Mpps | cost measured, " +
-		"Mpps |\n|---|---|---|---|---|---|---|---|\n")
+		"Mpps | fixed |\n|---|---|---|---|---|---|---|---|---|\n")
 	for _, name := range caseOrder(all) {
 		runs := slices.DeleteFunc(slices.Clone(all), func(o Outcome) bool { return o.Case != name })
-		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %.1f | %s | %s |\n", name, passedText(runs),
+		if runs[0].Skipped != "" {
+			fmt.Fprintf(&b, "| %s | skipped: %s | %s | | | | | | |\n", name, runs[0].Skipped,
+				kindText(runs[0].Expected))
+			continue
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %.1f | %s | %s | %s |\n", name, passedText(runs),
 			kindText(runs[0].Expected), foundText(runs), nameOf(&runs[0].Found), slowest(runs), saidText(runs),
-			rangeText(runs, (*Outcome).Cost))
+			rangeText(runs, (*Outcome).Cost), fixedText(runs))
 	}
 	return b.String()
 }
@@ -44,6 +49,20 @@ func caseOrder(all []Outcome) (names []string) {
 		}
 	}
 	return names
+}
+
+// fixedText is the least share of the rate that came back, or why no command can fix it.
+func fixedText(runs []Outcome) string {
+	if runs[0].Unfixed != "" {
+		return runs[0].Unfixed
+	}
+	least := 0.0
+	for i, o := range runs {
+		if share := o.After / max(1, o.Before); i == 0 || share < least {
+			least = share
+		}
+	}
+	return fmt.Sprintf("%.2f", least)
 }
 
 func passedText(runs []Outcome) string {

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+package intrude
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/corelane/corelane/internal/process"
+)
+
+// --- Disturbances by the tools of a host. ---
+
+// errMissing says which program a disturbance needs; its case is skipped.
+type errMissing struct{ program string }
+
+func (e errMissing) Error() string { return "needs the program " + e.program }
+
+// runs makes a disturbance of a shell script, which starts on the worker's CPU, or on the others. The script finds the
+// process and the worker's thread in $PID and $TID, and the worker's CPU in $CPU.
+func runs(onWorker bool, script string, programs ...string) injector {
+	return func(ctx context.Context, b *loadedVictim) (*injection, error) {
+		for _, name := range programs {
+			if _, err := exec.LookPath(name); err != nil {
+				return nil, errMissing{name}
+			}
+		}
+		cpus := []int{b.control()}
+		if onWorker {
+			cpus = []int{b.WorkerCPU}
+		}
+		w, err := b.worker(ctx, 0)
+		if err != nil {
+			return nil, err
+		}
+		p, err := process.Start(process.Command{Name: script, Argv: []string{"sh", "-c", script}, CPUs: cpus,
+			Log: filepath.Join(b.Dir, "tool.log"), Env: []string{fmt.Sprintf("PID=%d", b.PID()),
+				fmt.Sprintf("TID=%d", w.State.Tid), fmt.Sprintf("CPU=%d", b.WorkerCPU), "DIR=" + b.Dir}})
+		if err != nil {
+			return nil, err
+		}
+		return &injection{undo: func() error {
+			if p.Ended() != nil { // a remedy may end it
+				return nil
+			}
+			return p.Stop()
+		}}, nil
+	}
+}
+
+// then adds what has to be restored after a disturbance.
+func then(inject func(context.Context, *loadedVictim) (*injection, error),
+	after func(b *loadedVictim) error) injector {
+	return func(ctx context.Context, b *loadedVictim) (*injection, error) {
+		i, err := inject(ctx, b)
+		if err != nil {
+			return nil, err
+		}
+		undo := i.undo
+		i.undo = func() error { return errors.Join(undo(), after(b)) }
+		return i, nil
+	}
+}
+
+// resume lets a stopped process go on.
+func resume(b *loadedVictim) error { return unix.Kill(b.PID(), unix.SIGCONT) }
+
+// injectSignal stops the process until a remedy or the undo lets it go on.
+func injectSignal(_ context.Context, b *loadedVictim) (*injection, error) {
+	return &injection{undo: func() error { return resume(b) }}, unix.Kill(b.PID(), unix.SIGSTOP)
+}
+
+// injectFreezer freezes the process's control group: for 50 ms once a second, or until it is thawed.
+func injectFreezer(always bool) injector {
+	return func(_ context.Context, b *loadedVictim) (*injection, error) {
+		g, err := b.newGroup("/sys/fs/cgroup/freezer", "cgroup.procs")
+		file, frozen, thawed := "freezer.state", "FROZEN", "THAWED"
+		if errors.Is(err, fs.ErrNotExist) {
+			g, err = b.newGroup("/sys/fs/cgroup", "cgroup.procs")
+			file, frozen, thawed = "cgroup.freeze", "1", "0"
+		}
+		if err != nil {
+			return nil, err
+		}
+		set := func(state string) error { return write(filepath.Join(g.dir, file), state) }
+		if always {
+			return &injection{undo: func() error { return errors.Join(set(thawed), g.leave()) }}, set(frozen)
+		}
+		stop := every(time.Second, func() error {
+			err := set(frozen)
+			time.Sleep(stopFor)
+			return errors.Join(err, set(thawed))
+		})
+		return &injection{undo: func() error { return errors.Join(stop(), g.leave()) }}, nil
+	}
+}
+
+// group is a control group that has only the daemon.
+type group struct {
+	dir   string
+	leave func() error // moves the daemon back and removes the group
+}
+
+func (b *loadedVictim) newGroup(top, member string) (*group, error) {
+	if _, err := os.Stat(filepath.Join(top, "cgroup.procs")); err != nil {
+		return nil, err
+	}
+	home, err := groupOf(b.PID(), top)
+	if err != nil {
+		return nil, err
+	}
+	dir := filepath.Join(top, fmt.Sprintf("corelane-intrude-%d", os.Getpid()))
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		return nil, err
+	}
+	enter := func(to string) error { return write(filepath.Join(to, member), strconv.Itoa(b.PID())) }
+	g := &group{dir, func() error { return errors.Join(enter(home), removeGroup(dir)) }}
+	if err := enter(dir); err != nil {
+		return nil, errors.Join(err, g.leave())
+	}
+	return g, nil
+}
+
+// injectShares gives the process next to no share of its CPU, beside a thread that never sleeps.
+func injectShares(ctx context.Context, b *loadedVictim) (*injection, error) {
+	g, err := b.newGroup("/sys/fs/cgroup/cpu", "cgroup.procs")
+	file, value := "cpu.shares", "2"
+	if errors.Is(err, fs.ErrNotExist) {
+		g, err = b.newGroup("/sys/fs/cgroup", "cgroup.procs")
+		file, value = "cpu.weight", "1"
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := write(filepath.Join(g.dir, file), value); err != nil {
+		return nil, errors.Join(err, g.leave())
+	}
+	i, err := injectHog(ctx, b)
+	if err != nil {
+		return nil, errors.Join(err, g.leave())
+	}
+	hogged := i.undo
+	i.undo = func() error { return errors.Join(hogged(), g.leave()) }
+	return i, nil
+}
