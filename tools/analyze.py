@@ -4,7 +4,8 @@
 
 analyze.py                      what changed since the last run, in parallel (ninja, in build/analyze/)
 analyze.py --one COMMAND...     one file: prints each report and fails, unless a line on its path, or the line above it, has
-                                the comment "// analyzer: REASON"
+                                the comment "// analyzer: CHECKER: REASON" with the
+                                checker that the report names in brackets (more of them, separated by blanks)
 """
 import json
 import os
@@ -27,12 +28,14 @@ RULES = """rule analyze
 
 
 def explained(report):
+    checker = re.search(r"\[([\w.]+)\]$", next(line for line in report if " warning: " in line))[1]
     for line in report:
         at = LOCATION.match(line)
         if at and not at[1].startswith("/usr/"):
             text = pathlib.Path(at[1]).read_text().splitlines()
-            if any("// analyzer: " in line for line in text[int(at[2]) - 2:int(at[2])]):
-                return True
+            for excuse in re.findall(r"// analyzer: ([\w. ]+): ", "\n".join(text[max(0, int(at[2]) - 2):int(at[2])])):
+                if checker in excuse.split():
+                    return True
     return False
 
 

@@ -147,7 +147,7 @@ int socket_access_parse(const char *owner, const char *group, const char *mode, 
 	if (bits == 0 || bits > 0777)
 		return socket_access_refuse(prefix, "socket_mode", mode, "0001 to 0777", "is not a set of permissions",
 					    err);
-	// analyzer: find_group() sets gid when it succeeds
+	// analyzer: core.CallAndMessage: find_group() sets gid when it succeeds
 	if (*group == '\0' && fallback && find_group(fallback, &gid) && may_set_group(gid))
 		out->gid = gid;
 	return 0;

@@ -319,7 +319,8 @@ static int rules_api_explain(struct api_call *call, const void *req, void *resp,
 
 	if (p == NULL)
 		return error_set(err, ENOENT, "port", in->port, "the name of a port", "there is no such port");
-	ret = rules_api_decode_key(in, &key, err); // analyzer: without an error, both addresses are set
+	// analyzer: core.UndefinedBinaryOperatorResult: without an error, both addresses are set
+	ret = rules_api_decode_key(in, &key, err);
 	if (ret < 0)
 		return ret;
 	rules_classify(p->id, dir, &key, &v);

@@ -97,7 +97,7 @@ static void trace_api_stream_free(struct trace *t)
 static struct stream *trace_api_begin(struct api_call *call, const Corelane__V1__TraceRequest *in, struct error *err)
 {
 	struct stream *s = calloc(1, sizeof(*s));
-	struct port *p = NULL; // analyzer: trace_api_check() sets it for a packet
+	struct port *p = NULL; // analyzer: core.NullDereference: trace_api_check() sets it for a packet
 
 	if (s == NULL) {
 		error_set(err, ENOMEM, NULL, NULL, NULL, "no memory for a trace");

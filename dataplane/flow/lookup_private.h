@@ -153,7 +153,8 @@ static __rte_always_inline void flow_search_array(const struct flow_array *a, co
 		if (i < n)
 			flow_search_hash(&s, a, i, RTE_MIN(i + part, n), v6, prefetch);
 		if (i >= part && i - part < n)
-			flow_search_match(&s, i - part, RTE_MIN(i, n), match, prefetch); // analyzer: hashed before
+			// analyzer: core.CallAndMessage: hashed before
+			flow_search_match(&s, i - part, RTE_MIN(i, n), match, prefetch);
 		if (i >= 2 * part)
 			flow_search_compare(&s, i - 2 * part, RTE_MIN(i - part, n), v6);
 	}
@@ -173,7 +174,8 @@ static __rte_always_inline void flow_search(const struct flow_table *t, const st
 	flow_search_array(v->now, keys, out, n, v6, match, FLOW_LOOKUP_PART, true);
 	if (likely(v->next == NULL))
 		return;
-	flow_search_array(v->next, keys, more, n, v6, match, FLOW_LOOKUP_PART, true); // analyzer: fills more[0..n-1]
+	// analyzer: core.uninitialized.Assign: fills more[0..n-1]
+	flow_search_array(v->next, keys, more, n, v6, match, FLOW_LOOKUP_PART, true);
 	for (i = 0; i < n; i++)
 		out[i] = out[i] ? out[i] : more[i];
 }

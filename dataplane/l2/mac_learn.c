@@ -84,7 +84,7 @@ void mac_learn_ask(const struct rte_mbuf *m, uint64_t key)
 	at = (unsigned)(tag >> 56) % RECENT;
 	if (recent[at].tag == tag && recent[at].when == now)
 		return;
-	// analyzer: all of l is set
+	// analyzer: core.uninitialized.Assign: all of l is set
 	if (rte_ring_mp_enqueue_elem(ring, &l, sizeof(l)) == 0) { // full: a later frame retries
 		recent[at].tag = tag;
 		recent[at].when = now;
@@ -148,7 +148,8 @@ void bridge_tick(void)
 	while (done < LEARN_PER_TICK &&
 	       (n = rte_ring_sc_dequeue_burst_elem(ring, l, sizeof(l[0]), RTE_DIM(l), NULL)) > 0) {
 		for (i = 0; i < n; i++)
-			mac_learn_one(&l[i]); // analyzer: the ring has copied n of them
+			// analyzer: core.CallAndMessage core.UndefinedBinaryOperatorResult: the ring has copied n
+			mac_learn_one(&l[i]);
 		done += n;
 	}
 }

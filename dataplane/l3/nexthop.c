@@ -286,7 +286,7 @@ int nexthop_add(const struct nexthop_config *wanted, bool replace, struct error 
 	}
 	if (e == NULL || nexthop_publish(e) < 0) {
 		nexthop_put(&new);
-		if (entries[id]) // analyzer: e is this one
+		if (entries[id]) // analyzer: unix.Malloc: e is this one
 			*e = old;
 		else
 			free(e);

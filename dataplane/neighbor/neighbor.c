@@ -181,7 +181,8 @@ struct neighbor *neighbor_unheld(uint16_t port, const struct ip_addr *addr)
 
 	if (n || unheld[port] >= NEIGHBOR_PORT_UNHELD || all_unheld >= NEIGHBOR_ALL_UNHELD)
 		return n;
-	return neighbor_create(port, addr, NULL, NULL); // analyzer: the MAC is used without an address only
+	// analyzer: core.NonNullParamChecker: the MAC is used without an address only
+	return neighbor_create(port, addr, NULL, NULL);
 }
 
 static int neighbor_check_port(uint16_t port, const char *field, struct error *err)

@@ -78,7 +78,7 @@ static int rules_acl_fill(struct rte_acl_ctx *acl, const struct rule_match *m, u
 	int ret = 0;
 
 	for (i = 0; i < n && ret == 0; i++) {
-		rules_acl_put(&m[i], i, f, &r); // analyzer: reads 64-bit words as pairs
+		rules_acl_put(&m[i], i, f, &r); // analyzer: core.CallAndMessage: reads 64-bit words as pairs
 		ret = rte_acl_add_rules(acl, (const struct rte_acl_rule *)&r, 1);
 	}
 	rules_acl_define(&cfg, f);

@@ -41,7 +41,7 @@ int rules_group_changed(uint16_t group, struct error *err)
 	struct rules_set **sets = calloc(RULE_LISTS_MAX, sizeof(*sets));
 	struct rule_list *l;
 	size_t bad;
-	int ret = c && sets ? 0 : rules_no_memory(err); // analyzer: negative
+	int ret = c && sets ? 0 : rules_no_memory(err); // analyzer: core.NullDereference: negative
 
 	for (l = rule_list_next(NULL); l && ret == 0; l = rule_list_next(l)) {
 		if (!uses_group(l, group))

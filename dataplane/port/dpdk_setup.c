@@ -227,7 +227,8 @@ int dpdk_setup(struct dpdk *d, const struct port_config *cfg, struct error *err)
 	ret = dpdk_setup_keep(d, &info, err);
 	if (ret < 0)
 		return ret;
-	conf = device_conf(d, &info, cfg, port->n_queues, scatter); // analyzer: set with the MTU
+	// analyzer: core.CallAndMessage: scatter is set with the MTU
+	conf = device_conf(d, &info, cfg, port->n_queues, scatter);
 	ret = dpdk_setup_start(d, &info, &conf, cfg, err);
 	if (ret < 0) { // perhaps because there are fewer interrupt vectors than queues
 		conf.intr_conf.rxq = 0;

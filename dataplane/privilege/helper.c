@@ -138,7 +138,7 @@ void helper_serve(int sock, int own_netns)
 	for (;;) {
 		if (helper_receive(sock, &r, sizeof(r), fds, &n) != sizeof(r))
 			_exit(0); // the daemon has gone
-		// analyzer: helper_receive() has set fds and n
+		// analyzer: core.CallAndMessage: helper_receive() has set fds and n
 		serve_one(sock, &r, fds, n);
 		if (setns(own_netns, CLONE_NEWNET) < 0)
 			_exit(1);
