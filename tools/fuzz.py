@@ -200,9 +200,18 @@ def merge(args):
     return 0
 
 
+def marks(program):
+    """The two comments around the table that a program writes."""
+    return f"<!-- written by `{program}`: begin -->\n", "<!-- end -->\n"
+
+
+def read_table(program):
+    begin, end = marks(program)
+    return PAGE.read_text().split(begin)[1].split(end, 1)[0].splitlines()
+
+
 def write_table(program, rows):
-    """Replaces the rows between the two comments that name the program."""
-    begin, end = f"<!-- written by `{program}`: begin -->\n", "<!-- end -->\n"
+    begin, end = marks(program)
     before, rest = PAGE.read_text().split(begin)
     PAGE.write_text(before + begin + "".join(f"{row}\n" for row in rows) + end + rest.split(end, 1)[1])
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tools that developers run: fuzz.py."""
+"""The tools that developers run: fuzz.py, coverage.py and analyze.py."""
 import datetime
 import pathlib
 import signal
@@ -8,6 +8,8 @@ import sys
 import threading
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools"))
+import analyze  # noqa: E402
+import coverage  # noqa: E402
 import fuzz  # noqa: E402
 
 
@@ -47,3 +49,22 @@ def test_fuzz_kills_its_program_when_it_is_interrupted(tmp_path):
         tool.send_signal(signal.SIGINT)
         tool.wait(10)
     assert not pathlib.Path("/proc", (tmp_path / "log").read_text().strip()).exists()
+
+
+def test_analyzer_is_answered_for_one_checker_on_the_path_of_its_report(tmp_path):
+    source = tmp_path / "x.c"
+    source.write_text("int f(int *p)\n{\n\t// analyzer: core.NullDereference unix.Malloc: p is set\n\treturn *p;\n}\nint g;\n")
+
+    def report(line, checker):
+        return [f"{source}:{line}:2: warning: wrong [{checker}]", "\treturn *p;", f"{source}:{line}:2: note: here"]
+
+    assert analyze.explained(report(4, "core.NullDereference")) and analyze.explained(report(3, "unix.Malloc"))
+    assert not analyze.explained(report(4, "core.CallAndMessage"))
+    assert not analyze.explained(report(6, "core.NullDereference"))
+
+
+def test_coverage_records_the_parsers_that_it_measured():
+    names = [s.name for s in coverage.parsers([])]
+    old = [f"| {name} | old |" for name in names[:2]]
+    assert coverage.merged([f"| {names[1]} | new |", f"| {names[3]} | new |"], [*old, "| gone | old |"]) == \
+        [old[0], f"| {names[1]} | new |", f"| {names[3]} | new |"]
