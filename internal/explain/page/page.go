@@ -96,10 +96,15 @@ func bar(m *explain.Model) (out []segment) {
 			out = append(out, segment{name, class, share, template.CSS(fmt.Sprintf("width:%.3f%%", 100*share))})
 		}
 	}
+	many := 0.0
 	add("forwarding", "forwarding", m.Forwarding)
 	for _, p := range m.Parts {
+		if p.Share < thin {
+			many += p.Share
+		}
 		add(p.Name, class(p.Kind), p.Share)
 	}
+	add("many small causes", class(explain.ManySmall), many)
 	return out
 }
 
