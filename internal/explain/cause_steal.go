@@ -20,7 +20,8 @@ var steal = row{
 		own := float64(max(0, window-away)) / float64(max(1, window))
 		a.add(culprit{kind: Steal, name: "hypervisor"}, int64(own*float64(t.Steal)*tickNS), t.Steal, 0)
 	},
-	grade: counted,
+	unseen: true,
+	grade:  counted,
 	describe: func(s *scene, c *Cause) {
 		c.Title = fmt.Sprintf("the hypervisor took CPU %d from this machine", s.w.CPU)
 	},

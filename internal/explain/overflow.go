@@ -29,6 +29,7 @@ func overflowsOf(e *Evidence, w *Worker, m *Model, a *account) map[*Cause]float6
 		weight: map[*Cause]float64{}}
 	if e.Trace != nil {
 		b.recorded(e, w, a)
+		b.estimated(e, slices.DeleteFunc(slices.Clone(a.causes), func(c *Cause) bool { return !rowOf(c.Kind).unseen }))
 	} else {
 		b.estimated(e, a.causes)
 	}

@@ -5,6 +5,7 @@ import (
 	"math"
 	"testing"
 
+	"github.com/corelane/corelane/internal/explain/host"
 	"github.com/corelane/corelane/internal/explain/kernel"
 )
 
@@ -107,5 +108,14 @@ func TestCostOfAFewLongGaps(t *testing.T) {
 		if cause == nil || math.Abs(cause.PPS-lost) > 0.1*lost {
 			t.Errorf("%s: %+v, not %.0f packets/s", name, cause, lost)
 		}
+	}
+}
+
+// Steal is counted in ticks, which are gaps like others: what arrives meanwhile is lost.
+func TestCostOfSteal(t *testing.T) {
+	e := loaded(0.3)
+	e.Host.Ticks = map[int]host.Ticks{1: {Steal: 60}}
+	if c := find(Explain(*e), Steal); c == nil || c.Minor || c.PPS < 0.15e6 || c.PPS > 0.2e6 {
+		t.Errorf("%+v: 6 %% of 3 M packets/s, less what the ring holds", c)
 	}
 }

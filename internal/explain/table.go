@@ -29,6 +29,7 @@ type row struct {
 
 	// how far the time can be trusted; nil: as far as kernel events (watched)
 	grade     func(*Evidence) Grade
+	unseen    bool                            // kernel events do not show it: when it happened is not known
 	voluntary bool                            // the worker gives its CPU away by itself
 	keysOf    func(*account, *Cause) []string // causes that share a key are one; the first key is the cause's own
 	holdsBack func(*Cause, *Model) bool       // explains that a worker has no time left, whatever time it took
