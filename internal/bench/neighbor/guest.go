@@ -42,27 +42,29 @@ const (
 func misused(how misuse) func(*attacker) error {
 	return func(a *attacker) error {
 		port := a.port
-		a.guest = func(ctx context.Context) (int, error) { return attackAs(ctx, port, how) }
+		a.guest = func(ctx context.Context) (int, error) {
+			return attackAs(ctx, func() (guest, error) { return connectGuest(port, how) }, how == nothing)
+		}
 		return nil
 	}
 }
 
-// attackAs runs a hostile guest until ctx ends. It connects again whenever it is disconnected. It returns the frames
-// that the router took or, if it sends none, its connections.
-func attackAs(ctx context.Context, port *scenario.Port, how misuse) (done int, err error) {
-	for ctx.Err() == nil {
-		g, err := connectGuest(port, how)
-		if err != nil { // the router is still busy with the last connection
-			if !errors.Is(err, unix.ECONNREFUSED) && !errors.Is(err, errNotServed) {
-				return done, err
-			}
-			_ = wait.For(ctx, guestRest)
-			continue
+// attackAs runs a hostile guest until ctx ends. It connects again whenever it is disconnected, and an idle one always.
+// It rests after each connection, too: a loop without rests would measure what the generator loses to it on their CPU.
+// It returns the frames that the router took or, of an idle guest, its connections.
+func attackAs(ctx context.Context, connect func() (guest, error), idle bool) (done int, err error) {
+	for ; ctx.Err() == nil; _ = wait.For(ctx, guestRest) {
+		g, err := connect()
+		if errors.Is(err, unix.ECONNREFUSED) || errors.Is(err, errNotServed) {
+			continue // the router is still busy with the last connection
 		}
-		if how == nothing {
+		if err != nil {
+			return done, err
+		}
+		if idle {
 			done++
 		}
-		for ctx.Err() == nil && how != nothing {
+		for ctx.Err() == nil && !idle {
 			n, err := g.post()
 			done += n
 			if err != nil {

@@ -2,6 +2,7 @@
 package neighbor
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/gopacket/gopacket"
 	"github.com/gopacket/gopacket/layers"
+	"golang.org/x/sys/unix"
 
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
 	"github.com/corelane/corelane/internal/bench/scenario"
@@ -278,5 +280,27 @@ func TestRun(t *testing.T) {
 	if !r.Complete || len(r.Rows) != 1 || with.Rate == 0 || with.P99 == 0 || with.Answered == 0 || with.CallMS == 0 ||
 		with.Drops["punt_rate"] == 0 {
 		t.Errorf("%+v", with)
+	}
+}
+
+type idleGuest struct{}
+
+func (idleGuest) post() (int, error) { return 0, nil }
+func (idleGuest) close() error       { return nil }
+
+// A guest that only connects rests after each connection, and after each refusal.
+func TestReconnectingGuestRests(t *testing.T) {
+	for _, refusal := range []error{nil, unix.ECONNREFUSED, errNotServed} {
+		tries := 0
+		ctx, stop := context.WithTimeout(t.Context(), 20*time.Millisecond)
+		began := time.Now()
+		done, err := attackAs(ctx, func() (guest, error) { tries++; return idleGuest{}, refusal }, true)
+		stop()
+		if most := int(time.Since(began)/guestRest) + 1; err != nil || tries == 0 || tries > most {
+			t.Errorf("refused with %v: %d connections, %v; at most %d", refusal, tries, err, most)
+		}
+		if refusal == nil && done != tries || refusal != nil && done != 0 {
+			t.Errorf("refused with %v: %d connections counted of %d", refusal, done, tries)
+		}
 	}
 }
