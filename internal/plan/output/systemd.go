@@ -14,11 +14,12 @@ const (
 )
 
 // systemd writes CPUAffinity=, which all processes inherit and may change, and AllowedCPUs=, a cpuset that processes
-// of a slice cannot leave (cgroup v2 only). systemd.exec(5), systemd.resource-control(5).
+// of a slice cannot leave (cgroup v2 only). An empty CPUAffinity= forgets the lists of earlier files, to which ours
+// would be added. systemd.exec(5), systemd.resource-control(5).
 func systemd(v *view) ([]File, error) {
 	host, own := v.host.String(), v.router()
 	files := []File{{systemdPath, "CPUs of all processes that systemd starts",
-		v.note() + "[Manager]\nCPUAffinity=" + spaced(v.host) + "\n", false}}
+		v.note() + "[Manager]\nCPUAffinity=\nCPUAffinity=" + spaced(v.host) + "\n", false}}
 	for _, unit := range []struct{ name, section string }{{"system.slice", "Slice"}, {"user.slice", "Slice"},
 		{"init.scope", "Scope"}} {
 		files = append(files, v.dropIn(unit.name, unit.section, "AllowedCPUs="+host))
