@@ -136,9 +136,8 @@ func (d *decider) pages() {
 				if w.Node >= 0 && w.Node != n.ID || have.KiB != w.KiB || have.Total >= w.Pages {
 					continue
 				}
-				d.add(Change{Kind: Write,
-					Path: fmt.Sprintf("sys/devices/system/node/node%d/hugepages/hugepages-%dkB/nr_hugepages", n.ID,
-						w.KiB), Old: fmt.Sprint(have.Total), New: fmt.Sprint(w.Pages), Form: Least, Optional: true,
+				d.add(Change{Kind: Write, Path: d.m.PagesFile(n.ID, w.KiB), Old: fmt.Sprint(have.Total),
+					New: fmt.Sprint(w.Pages), Form: Least, Optional: true,
 					Why: "the data plane and guests need this memory; pages that fragmentation prevents now must be " +
 						"reserved at boot"})
 			}

@@ -13,6 +13,7 @@ import (
 	"github.com/corelane/corelane/internal/plan"
 	"github.com/corelane/corelane/internal/topology"
 	"github.com/corelane/corelane/internal/topology/topologytest"
+	"github.com/corelane/corelane/internal/verify"
 )
 
 // On every described machine a plan is applied, found in effect when the machine is read again, and rolled back to the
@@ -87,6 +88,7 @@ func checkMachine(t *testing.T, m *topology.Machine, p *plan.Plan) {
 	for _, th := range m.Threads {
 		_, worker := workerID(th.Name)
 		guest := strings.HasSuffix(th.Name, "/KVM")
+		worker = worker || verify.IsWorker(&th) // another router chooses the CPUs of its workers
 		if !th.Fixed && !worker && !guest && th.Process != daemon && th.Allowed.And(online).Overlaps(p.Isolated) &&
 			!th.Allowed.Within(p.EmulatorCPUs()) {
 			t.Errorf("thread %s (%d) of %s may run on %s", th.Name, th.TID, th.Process, th.Allowed)

@@ -10,6 +10,7 @@ import (
 	"github.com/corelane/corelane/internal/cpuset"
 	"github.com/corelane/corelane/internal/plan"
 	"github.com/corelane/corelane/internal/topology"
+	"github.com/corelane/corelane/internal/verify"
 )
 
 const daemon = "corelaned"
@@ -41,6 +42,8 @@ func (d *decider) threads() {
 			}
 		case t.Process == daemon:
 			d.own(t, on)
+		case verify.IsWorker(&t) && t.Allowed.Len() == 1:
+			d.foreignWorker(t, on)
 		case strings.HasPrefix(t.Name, "vhost-"):
 			d.move(t, on, d.p.EmulatorCPUs(),
 				"a vhost thread copies a guest's packets and preempts whatever polls on its CPU")
@@ -90,10 +93,37 @@ func (d *decider) own(t topology.Thread, on cpuset.Set) {
 			Why: "the plan does not contain this worker", ByHand: fmt.Sprintf("corelane worker del %d", worker)})
 		return
 	}
-	if to := cpuset.Of(d.p.Workers[at].CPU); !on.Equal(to) {
+	to := cpuset.Of(d.p.Workers[at].CPU)
+	if d.room(t, to); !on.Equal(to) {
 		d.add(Change{Kind: Worker, PID: t.PID, TID: t.TID, Name: t.Name, Worker: worker, Old: t.Allowed.String(),
 			New: to.String(), Why: "the plan gives this worker another CPU",
 			ByHand: fmt.Sprintf("corelane worker set %d --cpu %s", worker, to)})
+	}
+}
+
+// foreignWorker handles a polling thread of another router, which alone can move it for good.
+func (d *decider) foreignWorker(t topology.Thread, on cpuset.Set) {
+	if workers := d.p.Of(plan.Forwarding, plan.IsolatedRx, plan.HostPath); !on.Within(workers) {
+		d.add(Change{Kind: Note, Name: fmt.Sprintf("worker %s (%d) of %s", t.Name, t.TID, t.Process),
+			Old: t.Allowed.String(), New: workers.String(), When: Restart,
+			Why:    "its program chooses its CPU; elsewhere it would not forward",
+			ByHand: "set its CPUs in the settings of its program: corelane plan export"})
+	}
+}
+
+// room adds a worker's CPU to the cpusets that hold its thread: the kernel lets no thread leave them.
+func (d *decider) room(t topology.Thread, to cpuset.Set) {
+	mount := mountV2
+	if d.cpusetV1() {
+		mount = mountV1
+	}
+	for _, g := range d.m.Cgroups.Groups {
+		inside := g.Path == t.Cgroup || strings.HasPrefix(t.Cgroup, strings.TrimSuffix(g.Path, "/")+"/")
+		if g.Path != "/" && inside && !g.CPUs.Empty() && !to.Within(g.CPUs) {
+			d.add(Change{Kind: Write, Path: mount + g.Path + "/cpuset.cpus", Old: g.CPUs.String(),
+				New: g.CPUs.Or(to).String(), Form: List, Optional: true,
+				Why: "a worker can only move to a CPU of its cpuset"})
+		}
 	}
 }
 

@@ -5,7 +5,11 @@
 // nothing.
 package topology
 
-import "github.com/corelane/corelane/internal/cpuset"
+import (
+	"fmt"
+
+	"github.com/corelane/corelane/internal/cpuset"
+)
 
 // Machine is the result of reading a machine. It is plain data: code that decides works on it and reads no files.
 type Machine struct {
@@ -187,4 +191,16 @@ type Knobs struct {
 	StatInterval       string     `json:"stat_interval,omitempty"`
 	SMT                string     `json:"smt,omitempty"` // on, off, forceoff, notsupported
 	Clocksource        string     `json:"clocksource,omitempty"`
+}
+
+// PagesFile returns the file, without the first slash, that holds the number of a node's hugepages of a size. A machine
+// without nodes has one file for each size.
+func (m *Machine) PagesFile(node, kib int) string {
+	dir := fmt.Sprintf("sys/devices/system/node/node%d", node)
+	for _, u := range m.Unread {
+		if u.Path == "/sys/devices/system/node" {
+			dir = "sys/kernel/mm"
+		}
+	}
+	return fmt.Sprintf("%s/hugepages/hugepages-%dkB/nr_hugepages", dir, kib)
 }
