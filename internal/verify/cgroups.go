@@ -41,7 +41,8 @@ func checkPartition(v *view, r *result) {
 		case g.Partition == "" || g.Partition == "member":
 		case strings.Contains(g.Partition, "invalid"):
 			r.fail("%s: cpuset.cpus.partition is '%s', cpuset.cpus %s, effective %s", g.Path, g.Partition,
-				orNone(g.CPUs), orNone(g.Effective)).about("cgroup %s", g.Path)
+				orNone(g.CPUs), orNone(g.Effective)).about("cgroup %s", g.Path).
+				write("/sys/fs/cgroup"+g.Path+"/cpuset.cpus.partition", "member")
 		default:
 			r.pass("%s: cpuset.cpus.partition is '%s' with CPUs %s", g.Path, g.Partition, g.Effective)
 		}

@@ -49,14 +49,19 @@ func (v *view) noGuests(r *result) {
 }
 
 func checkVCPUs(v *view, r *result) {
-	pins, has := v.pins(), map[int]string{}
+	pins, first := v.pins(), map[int]string{}
 	for i, g := range v.m.Guests {
 		for n, cpus := range g.VCPUs {
-			if cpus.Len() == 1 && has[cpus.First()] == "" {
-				has[cpus.First()] = fmt.Sprintf("%s, vCPU %d", g.Name, n)
+			if cpus.Len() == 1 && first[cpus.First()] == "" {
+				first[cpus.First()] = fmt.Sprintf("%s, vCPU %d", g.Name, n)
 			}
-			v.judgeVCPU(r, g.Name, n, cpus, has)
-			if len(r.items) == 0 || r.items[len(r.items)-1].Subject != vcpuSubject(g.Name, n) {
+			v.judgeVCPU(r, g.Name, n, cpus, first)
+			has := n < len(pins[i]) && pins[i][n].CPU >= 0
+			if v.in.Planned && !one(cpus) && has && !r.about(vcpuSubject(g.Name, n)) {
+				r.warn("%s, vCPU %d: may run on CPUs %s, and the plan has a CPU for it alone", g.Name, n, cpus).
+					about("%s", vcpuSubject(g.Name, n))
+			}
+			if !r.about(vcpuSubject(g.Name, n)) {
 				continue
 			}
 			item := &r.items[len(r.items)-1]
@@ -69,6 +74,11 @@ func checkVCPUs(v *view, r *result) {
 		}
 	}
 	v.noGuests(r)
+}
+
+// about reports whether the last item is about a subject.
+func (r *result) about(subject string) bool {
+	return len(r.items) > 0 && r.items[len(r.items)-1].Subject == subject
 }
 
 func vcpuSubject(guest string, n int) string { return fmt.Sprintf("guest %s vcpu %d", guest, n) }
@@ -102,9 +112,9 @@ func (v *view) pins() [][]plan.Pin {
 		for i := range m.Guests {
 			g := &m.Guests[i]
 			least := slices.ContainsFunc(pins[i], func(p plan.Pin) bool {
-				return p.CPU < 0 || len(g.Nodes) > 0 && !v.onNodes(p.CPU, g.Nodes)
+				return p.CPU < 0 || !v.in.Planned && len(g.Nodes) > 0 && !v.onNodes(p.CPU, g.Nodes)
 			})
-			if least && !v.in.Planned && len(g.VCPUs) > 1 && slices.ContainsFunc(g.VCPUs, one) {
+			if least && len(g.VCPUs) > 1 && slices.ContainsFunc(g.VCPUs, one) {
 				g.VCPUs, again = g.VCPUs[:len(g.VCPUs)-1], true
 			}
 		}
@@ -155,13 +165,13 @@ func (v *view) siblings(cpus cpuset.Set) cpuset.Set {
 
 func checkEmulator(v *view, r *result) {
 	for _, g := range v.m.Guests {
-		var vcpus, pinned cpuset.Set
+		var pinned cpuset.Set
 		for _, cpus := range g.VCPUs {
-			if vcpus = vcpus.Or(cpus); cpus.Len() == 1 {
+			if one(cpus) {
 				pinned = pinned.Or(cpus)
 			}
 		}
-		e := emulator{g.Name, vcpus, pinned, v.emulatorHome()}
+		e := emulator{g.Name, pinned, v.emulatorHome()}
 		v.judgeEmulator(r, e, "emulator", fmt.Sprintf("virsh emulatorpin %s %s", g.Name, e.home), g.Emulator)
 		for n, cpus := range g.IOThread {
 			v.judgeEmulator(r, e, fmt.Sprintf("iothread %d", n+1),
@@ -173,24 +183,25 @@ func checkEmulator(v *view, r *result) {
 
 // emulator is a guest as its other threads see it.
 type emulator struct {
-	guest         string
-	vcpus, pinned cpuset.Set // CPUs of its vCPUs; those of vCPUs with one CPU
-	home          cpuset.Set // where the threads should run
+	guest  string
+	pinned cpuset.Set // CPUs of its vCPUs that have one CPU
+	home   cpuset.Set // where the threads should run
 }
 
 func (v *view) judgeEmulator(r *result, e emulator, what, command string, cpus cpuset.Set) {
 	var i *Item
+	better := !e.home.Empty() && !e.home.Overlaps(e.pinned)
 	if bad := cpus.And(v.in.Workers); !bad.Empty() {
 		i = r.fail("%s, %s: may run on CPUs %s, which include workers' CPUs %s", e.guest, what, cpus, bad)
-	} else if cpus.Within(e.pinned) && !cpus.Empty() {
+	} else if cpus.Within(e.pinned) && !cpus.Empty() && better {
 		i = r.fail("%s, %s: may run on CPUs %s only, to which its vCPUs are pinned", e.guest, what, cpus)
-	} else if cpus.Overlaps(e.pinned) || cpus.Len() > 1 && cpus.Overlaps(e.vcpus) && e.vcpus.Overlaps(v.in.Guests) {
-		i = r.warn("%s, %s: may run on CPUs %s, which include CPUs %s of its vCPUs", e.guest, what, cpus,
-			cpus.And(e.vcpus))
+	} else if cpus.Overlaps(e.pinned) {
+		i = r.warn("%s, %s: may run on CPUs %s, which include CPUs %s of its vCPUs%s", e.guest, what, cpus,
+			cpus.And(e.pinned), ifText(!better, "; no other CPU is left"))
 	} else {
 		return
 	}
-	if i.about("guest %s %s", e.guest, what); !e.home.Empty() {
+	if i.about("guest %s %s", e.guest, what); better || i.Verdict == Fail && !e.home.Empty() {
 		i.Command = command
 	}
 }
@@ -199,10 +210,14 @@ func (v *view) judgeEmulator(r *result, e emulator, what, command string, cpus c
 // if possible without those that serve interrupts.
 func (v *view) emulatorHome() cpuset.Set {
 	var vcpus cpuset.Set
-	for _, g := range v.m.Guests {
-		for _, cpus := range g.VCPUs {
-			if cpus.Len() == 1 {
+	pins := v.pins()
+	for i, g := range v.m.Guests {
+		for n, cpus := range g.VCPUs {
+			if one(cpus) {
 				vcpus = vcpus.Or(cpus)
+			}
+			if n < len(pins[i]) && pins[i][n].CPU >= 0 && (one(cpus) || cpus.Overlaps(v.isolated)) {
+				vcpus = vcpus.Or(cpuset.Of(pins[i][n].CPU)) // where guests.vcpus sends it
 			}
 		}
 	}
@@ -282,9 +297,21 @@ func checkVhost(v *view, r *result) {
 }
 
 func checkGuestNUMA(v *view, r *result) {
-	for _, g := range v.m.Guests {
-		nodes := map[int]bool{}
-		for _, cpus := range g.VCPUs {
+	pins, vcpus, moved := v.pins(), &result{}, map[string]bool{}
+	checkVCPUs(v, vcpus)
+	for _, i := range vcpus.items {
+		moved[i.Subject] = strings.HasPrefix(i.Command, "virsh vcpupin")
+	}
+	for i, g := range v.m.Guests {
+		nodes, pinned := map[int]bool{}, len(g.VCPUs) > 0
+		for vcpu, cpus := range g.VCPUs {
+			if vcpu >= len(pins[i]) {
+				continue // guests.vcpus removes it
+			}
+			if moved[vcpuSubject(g.Name, vcpu)] {
+				cpus = cpuset.Of(pins[i][vcpu].CPU) // where guests.vcpus sends it
+			}
+			pinned = pinned && one(cpus)
 			for _, n := range v.m.Nodes {
 				if cpus.Overlaps(n.CPUs) {
 					nodes[n.ID] = true
@@ -295,10 +322,14 @@ func checkGuestNUMA(v *view, r *result) {
 		for _, n := range g.Nodes {
 			far = far || !nodes[n]
 		}
-		if far || len(nodes) > 1 && len(g.Nodes) > 0 {
+		switch {
+		case far || len(nodes) > len(g.Nodes) && len(g.Nodes) > 0:
 			r.warn("%s: memory on nodes %s, vCPUs on nodes %s", g.Name, cpuset.Of(g.Nodes...), setOf(nodes)).Command =
 				fmt.Sprintf("virsh numatune %s --mode strict --nodeset %s --config   # takes effect at its next start",
 					g.Name, setOf(nodes))
+		case len(nodes) > 1 && pinned:
+			r.warn("%s: its vCPUs are on nodes %s: half of its memory accesses cross between them, unless the guest "+
+				"has NUMA cells of its own", g.Name, setOf(nodes))
 		}
 	}
 	v.noGuests(r)
@@ -362,14 +393,17 @@ func (v *view) judgeNode(r *result, n topology.Node) {
 			if got < want.Pages {
 				r.fail("node %d: has %d pages of %d kB, but the plan wants %d", n.ID, got, want.KiB, want.Pages).
 					about("hugepages node %d", n.ID).
-					write(fmt.Sprintf("/sys/devices/system/node/node%d/hugepages/hugepages-%dkB/nr_hugepages", n.ID,
-						want.KiB), fmt.Sprint(want.Pages))
+					write("/"+v.m.PagesFile(n.ID, want.KiB), fmt.Sprint(want.Pages))
 			}
 		}
 	}
 	if len(n.Hugepages) > 0 && total == 0 {
+		size := n.Hugepages[0].KiB
+		for _, h := range n.Hugepages {
+			size = min(size, h.KiB)
+		}
 		r.warn("node %d has workers and no hugepages", n.ID).Command =
-			fmt.Sprintf("echo 512 > /sys/devices/system/node/node%d/hugepages/hugepages-2048kB/nr_hugepages", n.ID)
+			fmt.Sprintf("echo %d > /%s", max(1, 1<<20/size), v.m.PagesFile(n.ID, size))
 		return
 	}
 	if len(n.Hugepages) == 0 {

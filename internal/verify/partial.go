@@ -36,8 +36,7 @@ func checkIntent(v *view, r *result) {
 	}
 	r.pass("%s", text)
 	if v.in.Workers.Empty() {
-		r.warn("no worker's CPU is known: only settings of the whole machine are checked").Command =
-			"corelane cores verify --plan " + v.planFile()
+		r.unknown("no worker's CPU is known: only settings of the whole machine are checked; --plan names them")
 	}
 	for _, u := range v.m.Unread {
 		r.unknown("%s: %s", u.Path, u.Why)

@@ -14,14 +14,14 @@ var placeRules = []rule{
 	{id: "place.first_core", group: groupPlace, title: "Workers are not on the first core or its sibling",
 		workers: true, check: checkFirstCore,
 		source: dpvsAdvice,
-		fixes: []string{"corelane plan make --forwarding {workers} --out {plan}   # chooses " +
+		fixes: []string{"{make}   # chooses " +
 			"other CPUs"},
 		why: "The kernel boots and keeps time on CPU 0 and runs there what has no other CPU; it cannot be " +
 			"isolated entirely."},
 	{id: "place.siblings", group: groupPlace, title: "Workers do not share a core with others", workers: true,
 		check:  checkSiblings,
 		source: dpvsAdvice,
-		fixes: []string{"corelane plan make --forwarding {workers} --out {plan}   " +
+		fixes: []string{"{make}   " +
 			"# keeps siblings idle, or pairs receive and forwarding workers"},
 		why: "Siblings share one core's execution units and first-level caches: a busy sibling costs a third to a " +
 			"half of a worker's rate."},
@@ -32,14 +32,14 @@ var placeRules = []rule{
 	{id: "place.housekeeping", group: groupPlace, title: "The host keeps enough CPUs",
 		check:  checkHousekeeping,
 		source: vrouterSpec,
-		fixes: []string{"corelane plan make --forwarding {workers} --out {plan}   # or with fewer " +
+		fixes: []string{"{make}   # or with fewer " +
 			"workers or guests"},
 		why: "Kernel threads, interrupts and the control plane need a CPU on each node, or they run on workers' " +
 			"CPUs or far from their memory."},
 	{id: "place.numa", group: groupPlace, title: "Workers are on the node of their network device", workers: true,
 		check:  checkNUMA,
 		source: "DPDK, getting started guide for Linux: performance",
-		fixes: []string{"corelane plan make --forwarding {workers} --nic {nic} --out {plan}   # " +
+		fixes: []string{"{make}   # " +
 			"prefers the device's node"},
 		why: "Packets of a device on another node cross the link between sockets twice; more workers there do " +
 			"not raise the rate."},

@@ -12,13 +12,13 @@ var planRules = []rule{
 	{id: "plan.roles", group: groupPlan, title: "Every CPU of the plan has one role",
 		check:  checkRoles,
 		source: "corelane plan",
-		fixes: []string{"corelane plan make --forwarding {workers} --out {plan}   # makes a new " +
+		fixes: []string{"{make}   # makes a new " +
 			"plan"},
 		why: "A plan edited by hand may give a CPU two roles, or give a worker a CPU of the host."},
 	{id: "plan.machine", group: groupPlan, title: "The plan matches this machine",
 		check:  checkMachine,
 		source: "corelane plan",
-		fixes: []string{"corelane plan make --forwarding {workers} --out {plan}   # makes a new " +
+		fixes: []string{"{make}   # makes a new " +
 			"plan"},
 		why: "CPUs that were added, removed or renumbered after the plan was made have no role or a wrong one."},
 }
@@ -70,7 +70,7 @@ func checkMachine(v *view, r *result) {
 	if gone := have.Without(v.online); !gone.Empty() {
 		r.fail("CPUs %s of the plan are offline or do not exist", gone).about("plan cpus gone")
 	}
-	if more := v.online.Without(have); !more.Empty() {
+	if more := v.online.Without(have); !more.Empty() && !v.m.Container {
 		r.warn("CPUs %s are online, but not in the plan", more).about("plan cpus more")
 	}
 	if err := v.p.Fits(v.m); v.p.Topology != "" && err != nil {

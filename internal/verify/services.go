@@ -45,8 +45,7 @@ var serviceRules = []rule{
 	{id: "vrouter.cpu_list", group: groupService, title: "CPU_LIST of ifcfg-vhost0 names the intended CPUs",
 		check:  checkVrouterList,
 		source: vrouterSpec + ", section 14",
-		fixes: []string{"corelane plan make --forwarding {workers} --out {plan}   # then: " +
-			"corelane plan export container {plan}"},
+		fixes:  []string{"corelane cores apply {plan}   # isolates these CPUs"},
 		why: "The vRouter's container starts its forwarding lcores on these CPUs. The default, mask 0x01, is CPU " +
 			"0."},
 	{id: "irqbalance.bans", group: groupService, title: "irqbalance keeps off workers' CPUs", workers: true,
@@ -172,6 +171,8 @@ func checkSystemd(v *view, r *result) {
 	switch bad := set.And(v.in.Isolated); {
 	case set.Empty() && v.in.Isolated.Within(v.isolated) && !v.in.Isolated.Empty():
 		r.pass("CPUAffinity is not set and not needed: CPUs %s are isolated", v.in.Isolated)
+	case set.Empty() && v.in.Isolated.Empty():
+		r.pass("CPUAffinity is not set, and no CPU is to be isolated")
 	case set.Empty():
 		r.warn("CPUAffinity is not set: services start on all CPUs that are not isolated (workers' CPUs among them: "+
 			"%s)",
@@ -204,7 +205,9 @@ func checkVrouterList(v *view, r *result) {
 
 func (v *view) judgeList(r *result, text string, set cpuset.Set) {
 	if v.in.Planned && !set.Equal(v.in.Workers) {
-		r.fail("CPU_LIST=%s, but the plan's workers have CPUs %s", text, v.in.Workers)
+		r.fail("CPU_LIST=%s, but the plan's workers have CPUs %s", text, v.in.Workers).Command =
+			fmt.Sprintf("sed -i 's/^CPU_LIST=.*/CPU_LIST=%s/' /etc/sysconfig/network-scripts/ifcfg-vhost0   # then "+
+				"restart the vRouter", strings.Trim(strings.ReplaceAll(fmt.Sprint(v.in.Workers.IDs()), " ", ","), "[]"))
 	}
 	if open := set.Without(v.isolated); !open.Empty() {
 		r.fail("CPU_LIST=%s, but CPUs %s are not isolated", text, open)
@@ -266,6 +269,8 @@ func (v *view) judgeNova(r *result, name string, set cpuset.Set) {
 	case set.Equal(should):
 		r.pass("%s=%s", name, set)
 		return
+	case should.Empty():
+		i = r.warn("%s=%s, but the plan has no CPUs for %s", name, set, whose)
 	case v.in.Planned:
 		i = r.fail("%s=%s, but the plan gives %s CPUs %s", name, set, whose, orNone(should))
 	case name == "cpu_shared_set":
@@ -275,8 +280,12 @@ func (v *view) judgeNova(r *result, name string, set cpuset.Set) {
 		i = r.fail("%s=%s, but CPUs %s are not isolated: the scheduler uses them for everything%s", name, set,
 			set.Without(v.isolated), v.unused(set))
 	}
+	other := map[string]string{"cpu_dedicated_set": "cpu_shared_set", "cpu_shared_set": "cpu_dedicated_set"}[name]
 	if i.about("nova %s", name); !should.Empty() {
 		i.Command = novaSet(name, should)
+	} else if i.Verdict == Fail && v.m.Services.Nova[other] != "" {
+		i.Command = fmt.Sprintf("crudini --del /etc/nova/nova.conf compute %s   # no CPU is left for it; then restart "+
+			"nova-compute", name)
 	}
 }
 

@@ -143,7 +143,7 @@ func checkOwn(v *view, r *result) {
 	case len(r.items) > 0 && v.in.Service.Empty():
 		r.fixes = append(r.fixes, "corelane plan make   # with fewer workers: no CPU is left for these threads")
 	case len(r.items) > 0:
-		r.fixes = append(r.fixes, fmt.Sprintf("corelaned --service-cpus %s --control-cpus %[1]s   # permanently; in a "+
+		r.fixes = append(r.fixes, fmt.Sprintf("# permanently: corelaned --service-cpus %s --control-cpus %[1]s; in a "+
 			"vRouter: SERVICE_CORE_MASK=0x%s "+
 			"DPDK_CTRL_THREAD_MASK=0x%[2]s",
 			v.in.Service, v.in.Service.Mask()))
@@ -155,7 +155,19 @@ func checkOwn(v *view, r *result) {
 }
 
 func checkWorkers(v *view, r *result) {
-	there := cpuset.Set{}
+	var there cpuset.Set
+	free := v.in.Workers.Without(v.taken())
+	move := func(t *topology.Thread) cpuset.Set {
+		to := free.And(t.Allowed)
+		if to.Empty() {
+			to = free
+		}
+		if !to.Empty() {
+			to = cpuset.Of(to.First())
+		}
+		free, there = free.Without(to), there.Or(to)
+		return to
+	}
 	for i := range v.m.Threads {
 		t := &v.m.Threads[i]
 		if !IsWorker(t) || !t.Allowed.Overlaps(v.in.Workers) && v.in.Planned && t.Process != "corelaned" {
@@ -163,11 +175,18 @@ func checkWorkers(v *view, r *result) {
 		}
 		switch {
 		case t.Allowed.Len() != 1:
-			r.fail("%s: the thread has %d CPUs instead of one", describe(t), t.Allowed.Len()).thread(t, v.freeFor(t))
+			r.fail("%s: the thread has %d CPUs instead of one", describe(t), t.Allowed.Len()).thread(t, move(t))
+			continue
 		case !v.in.Workers.Has(t.Allowed.First()):
-			r.fail("%s: this is not a worker's CPU in %s", describe(t), v.in.From).thread(t, v.freeFor(t))
+			i, to := r.fail("%s: this is not a worker's CPU in %s", describe(t), v.in.From), move(t)
+			i.thread(t, to)
+			if at := strings.LastIndex(t.Name, "-"); to.Empty() && t.Process == "corelaned" {
+				i.Command = "corelane worker del " + t.Name[at+1:]
+			}
+			continue
 		case there.Overlaps(t.Allowed):
-			r.fail("%s: another worker has this CPU", describe(t)).thread(t, v.freeFor(t))
+			r.fail("%s: another worker has this CPU", describe(t)).thread(t, move(t))
+			continue
 		case t.LastCPU != t.Allowed.First():
 			r.warn("%s: the thread has not yet run on its CPU", describe(t)).thread(t, cpuset.Set{})
 		default:
@@ -179,26 +198,21 @@ func checkWorkers(v *view, r *result) {
 	case len(v.own) == 0:
 		r.unknown("no data plane is running; its workers should be on CPUs %s", v.in.Workers)
 	case !missing.Empty():
-		r.fail("no worker runs on CPUs %s (%s)", missing,
-			v.names(missing)).Command = fmt.Sprintf("corelane worker add --cpu %d", missing.First())
+		item := r.fail("no worker runs on CPUs %s (%s)", missing, v.names(missing))
+		for _, cpu := range missing.IDs() {
+			item.Command += ifText(item.Command != "", "\n") + fmt.Sprintf("corelane worker add --cpu %d", cpu)
+		}
 	}
 }
 
-// freeFor returns a worker's CPU on which no worker runs, one of the thread's own if possible.
-func (v *view) freeFor(t *topology.Thread) cpuset.Set {
-	free := v.in.Workers
+// taken returns the CPUs to which workers are pinned.
+func (v *view) taken() (cpus cpuset.Set) {
 	for i := range v.m.Threads {
 		if w := &v.m.Threads[i]; IsWorker(w) && w.Allowed.Len() == 1 {
-			free = free.Without(w.Allowed)
+			cpus = cpus.Or(w.Allowed)
 		}
 	}
-	if own := free.And(t.Allowed); !own.Empty() {
-		free = own
-	}
-	if free.Empty() {
-		return free
-	}
-	return cpuset.Of(free.First())
+	return cpus
 }
 
 func checkStacked(v *view, r *result) {

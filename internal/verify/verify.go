@@ -180,7 +180,7 @@ func (ru rule) run(v *view) Finding {
 
 // inside reports whether a check is about what belongs to a container, which can therefore fix it.
 func (ru rule) inside() bool {
-	return slices.Contains([]string{groupState, groupPlan, groupPlace, groupThreads, groupGuest}, ru.group)
+	return slices.Contains([]string{groupPlan, groupPlace, groupThreads, groupGuest}, ru.group)
 }
 
 // hostOnly removes the commands of a check that only the host of a container may fix: they would change it for all.
@@ -195,22 +195,79 @@ func (ru *rule) hostOnly(r *result) {
 // defaultPlan is the file that commands name if no plan was given.
 const defaultPlan = "/etc/corelane/plan.json"
 
-// filled replaces {workers}, {nic} and {plan} in a rule's commands with the machine's number of workers, its polled
-// device, and the file of the plan.
+// filled replaces {make} in a rule's commands with the command that makes a plan of this machine's workers and guests,
+// and {plan} with the file of the plan. Without a plan one is made before it is applied.
 func (v *view) filled(commands []string) []string {
-	nic := "ADDRESS"
+	nic := ""
 	for _, n := range v.m.NICs {
 		if polledDriver(n.Driver) {
 			nic = n.Address
 		}
 	}
-	words := strings.NewReplacer("{workers}", fmt.Sprint(max(1, v.in.Workers.Len())), "{nic}", nic,
-		"{plan}", v.planFile())
+	words := strings.NewReplacer("{plan}", v.planFile())
 	var list []string
 	for _, c := range commands {
+		switch {
+		case v.p == nil && strings.HasPrefix(c, "corelane cores apply"):
+			made := v.makePlan(nic, true)
+			if made == "" {
+				continue // the planner refuses this machine
+			}
+			list = append(list, made)
+		case strings.HasPrefix(c, "{make}"):
+			made := v.makePlan(nic, false)
+			if made == "" {
+				continue
+			}
+			c = made + strings.TrimPrefix(c, "{make}")
+		}
 		list = append(list, words.Replace(c))
 	}
 	return list
+}
+
+// makePlan returns the command that makes a plan for the workers and guests of this machine, on the workers' present
+// CPUs or on better ones. What the planner refuses is left out; it returns "" if nothing remains.
+func (v *view) makePlan(nic string, here bool) string {
+	vcpus := 0
+	for _, g := range v.m.Guests {
+		vcpus += len(g.VCPUs)
+	}
+	nova, _ := cpuset.ParseExcluding(v.m.Services.Nova["cpu_dedicated_set"]) // nova.sets reports an error
+	vcpus = max(vcpus, v.in.Guests.Len())
+	for workers := v.in.Workers.Len(); workers >= 0; workers-- {
+		for _, guests := range []int{max(vcpus, nova.And(v.online).Len()), vcpus, v.in.Guests.Len(), 0} {
+			w, flags := plan.Request{Guests: guests, Boot: true}, ""
+			if here && !v.in.Workers.Empty() && workers == v.in.Workers.Len() {
+				w.ForwardingCPUs = v.in.Workers
+				flags += " --forwarding-cpus " + v.in.Workers.String()
+			} else if w.Forwarding = max(workers, ones(guests == 0)); w.Forwarding > 0 {
+				flags += fmt.Sprintf(" --forwarding %d", w.Forwarding)
+			}
+			if guests > 0 {
+				flags += fmt.Sprintf(" --guests %d", guests)
+			}
+			if nic != "" {
+				w.NICs = []string{nic}
+				flags += " --nic " + nic
+			}
+			if v.p != nil {
+				w.ShareCores, w.Boot = v.p.Request.ShareCores, v.p.Request.Boot
+			}
+			flags += ifText(w.ShareCores, " --share-cores") + ifText(w.Boot, " --boot")
+			if _, err := plan.Make(v.m, w); err == nil {
+				return "corelane plan make" + flags + " --out " + v.planFile()
+			}
+		}
+	}
+	return ""
+}
+
+func ones(condition bool) int {
+	if condition {
+		return 1
+	}
+	return 0
 }
 
 func (v *view) planFile() string { return quoted(cmp.Or(v.in.File, defaultPlan)) }
