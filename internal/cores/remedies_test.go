@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+package cores
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/corelane/corelane/internal/plan"
+	"github.com/corelane/corelane/internal/topology"
+	"github.com/corelane/corelane/internal/topology/topologytest"
+	"github.com/corelane/corelane/internal/verify"
+)
+
+// Whatever a remedy prints makes its check pass once it is run: verify, run all commands, verify again.
+func TestRemedies(t *testing.T) {
+	if info, err := os.Stat("/dev/shm"); err == nil && info.IsDir() {
+		t.Setenv("TMPDIR", "/dev/shm") // thousands of files for each machine
+	}
+	for _, name := range topologytest.Names() {
+		for _, planned := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s/plan=%t", name, planned), func(t *testing.T) {
+				remedies(t, topologytest.Describe(t, name), planned)
+			})
+		}
+	}
+}
+
+// The same on random machines, whose configuration is worse than that of any real one.
+func TestRemediesOfRandomMachines(t *testing.T) {
+	if info, err := os.Stat("/dev/shm"); err == nil && info.IsDir() {
+		t.Setenv("TMPDIR", "/dev/shm")
+	}
+	for seed := range uint64(200) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) { remedies(t, topologytest.Random(seed), seed%2 == 1) })
+	}
+}
+
+func remedies(t *testing.T, spec *topologytest.Spec, planned bool) {
+	t.Helper()
+	s := &shell{host: host{root: spec.Dir(t)}, state: t.TempDir()}
+	m := s.look(t)
+	if planned {
+		w := plan.Request{Forwarding: max(1, verify.IntentOf(m, nil).Workers.Len()), Boot: true}
+		for _, n := range m.NICs {
+			if n.Driver == "vfio-pci" {
+				w.NICs = []string{n.Address}
+			}
+		}
+		for _, g := range m.Guests {
+			w.Guests += len(g.VCPUs)
+		}
+		if p, err := plan.Make(m, w); err == nil {
+			s.plan = p
+		} else {
+			return // the machine is too small
+		}
+	}
+	before := verify.Check(m, s.plan)
+	script := s.script(before)
+	for round := 0; round < 2 && len(script) > 0; round++ {
+		for _, line := range script {
+			if err := s.run(line); err != nil {
+				t.Errorf("$ %s\n%v", line, err)
+			}
+		}
+		if script = nil; s.remade { // a new plan may choose other CPUs: it is verified, too
+			s.remade, script = false, s.script(verify.Check(s.look(t), s.plan))
+		}
+	}
+	after := verify.Check(s.look(t), s.plan)
+	for i, f := range after {
+		was := "new"
+		if at := slices.IndexFunc(before, func(b verify.Finding) bool { return b.ID == f.ID }); at >= 0 {
+			was = before[at].Verdict.String()
+		}
+		switch {
+		case f.Verdict == verify.Fail && !m.Container, f.Verdict == verify.Warn && len(f.Fix) > 0,
+			f.Verdict == verify.Warn && was == "PASS" && !s.other:
+			text := ""
+			for _, e := range f.Evidence {
+				text += "\n\t" + e.Verdict.String() + " " + e.Text
+			}
+			t.Errorf("%s is %s, was %s:%s\n\t$ %s", f.ID, f.Verdict, was, text, strings.Join(after[i].Fix, "\n\t$ "))
+		}
+	}
+}
+
+func (s *shell) look(t *testing.T) *topology.Machine {
+	t.Helper()
+	m, err := topology.Read(s.root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// script returns the commands of all findings: a new plan first, and last its application, which ends in a boot.
+func (s *shell) script(findings []verify.Finding) []string {
+	var plans, lines, last []string
+	for _, f := range findings {
+		if f.Verdict <= verify.Unknown {
+			continue
+		}
+		for _, line := range f.Fix {
+			switch {
+			case strings.HasPrefix(line, "corelane plan make"):
+				plans = append(plans, line)
+			case strings.HasPrefix(line, "corelane cores apply"):
+				last = append(last[:0], line)
+			default:
+				lines = append(lines, line)
+			}
+		}
+	}
+	slices.SortStableFunc(plans, func(a, b string) int { // better CPUs rather than those of now
+		return cmp.Compare(strings.Count(b, "-cpus"), strings.Count(a, "-cpus"))
+	})
+	if len(plans) > 0 {
+		plans = plans[len(plans)-1:]
+	}
+	return slices.Concat(plans, lines, last)
+}
