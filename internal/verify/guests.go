@@ -297,15 +297,18 @@ func checkVhost(v *view, r *result) {
 }
 
 func checkGuestNUMA(v *view, r *result) {
-	pins, vcpus, moved := v.pins(), &result{}, map[string]bool{}
+	pins, vcpus, moved, fewer := v.pins(), &result{}, map[string]bool{}, map[string]bool{}
 	checkVCPUs(v, vcpus)
 	for _, i := range vcpus.items {
 		moved[i.Subject] = strings.HasPrefix(i.Command, "virsh vcpupin")
+		if strings.HasPrefix(i.Command, "virsh setvcpus") {
+			fewer[strings.Fields(i.Command)[2]] = true
+		}
 	}
 	for i, g := range v.m.Guests {
 		nodes, pinned := map[int]bool{}, len(g.VCPUs) > 0
 		for vcpu, cpus := range g.VCPUs {
-			if vcpu >= len(pins[i]) {
+			if vcpu >= len(pins[i]) && fewer[g.Name] {
 				continue // guests.vcpus removes it
 			}
 			if moved[vcpuSubject(g.Name, vcpu)] {
