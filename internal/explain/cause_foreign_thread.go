@@ -93,6 +93,8 @@ func remedyThread(s *scene, c *Cause) {
 	}
 }
 
+const mostOfIt = 0.9 // of a group's time: to move those that have it is enough
+
 // remedyGroup moves the processes of a group that are still there, and the process that starts them, whose children
 // inherit its CPUs.
 func remedyGroup(s *scene, c *Cause, free string) {
@@ -106,10 +108,17 @@ func remedyGroup(s *scene, c *Cause, free string) {
 			pids = append(pids, fmt.Sprint(pid))
 		}
 	}
+	living := int64(0)
+	for _, m := range c.members {
+		if t, ok := s.e.Host.Threads[m.pid]; ok && !t.Ended && m.pid != starter {
+			living += m.ns
+		}
+	}
+	all := float64(living) > mostOfIt*float64(c.LostNS)
 	switch pid, name := c.starter(); {
-	case len(pids) == len(c.processes()) && len(pids) == 1:
+	case all && len(pids) == 1:
 		c.Fix = fmt.Sprintf("taskset -apc %s %s", free, pids[0])
-	case len(pids) == len(c.processes()):
+	case all:
 		c.Fix = fmt.Sprintf("for pid in %s; do taskset -apc %s $pid; done", strings.Join(pids, " "), free)
 	case pid == 0:
 		c.FixNote = "find out what starts them, and start it on other CPUs: taskset -c " + free + " COMMAND"

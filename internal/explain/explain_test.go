@@ -299,6 +299,12 @@ var cases = []struct {
 	{"thirty processes of one program", 1, func(e *Evidence) {
 		e.threads(30, kernel.Sum{Name: "worker", NS: 320 * msec, Parent: 7, ParentName: "bash"}, false)
 	}, ForeignThread, "worker", "taskset -apc 0 $pid"},
+	{"a program of which some processes have ended", 1, func(e *Evidence) {
+		e.threads(1, kernel.Sum{Name: "hog", NS: 5 * sec, Parent: 7, ParentName: "bash"}, false)
+		e.sum(kernel.Sum{Kind: kernel.KindThread, Why: kernel.WhyTaken, ID: 2000, PID: 2000, Name: "hog", NS: 30 * msec,
+			Count: 1, Parent: 7, ParentName: "bash"})
+		e.Host.Threads[7] = host.Thread{TID: 7, PID: 7, Name: "bash", Allowed: cpuset.Of(0)}
+	}, ForeignThread, "hog", "taskset -apc 0 1000"},
 	{"many small causes", 0.3, func(e *Evidence) {
 		for i, name := range []string{"sshd", "cron", "journald"} {
 			e.sum(kernel.Sum{Kind: kernel.KindThread, Why: kernel.WhyTaken, ID: 50 + i, PID: 50 + i, Name: name,

@@ -9,6 +9,9 @@ const (
 	none = "a worker that does not run sees no packets"
 )
 
+// A real-time thread that moves to the generator's CPU stops the generator.
+const moveAway = "it needs a CPU without a generator"
+
 const endless = "while :; do :; done"
 
 // toolCases are disturbances by tools that hosts have, and by several at once.
@@ -33,9 +36,10 @@ func toolCases() []Case {
 		{Name: "nice", unpriced: full,
 			Summary: "a busy thread of nice 10", Kinds: thread, Load: nearly,
 			inject: runs(true, "exec nice -n 10 sh -c '"+endless+"'", "nice")},
-		{Name: "fifo", Summary: "a real-time thread that never sleeps", Kinds: thread, Load: half,
+		{Name: "fifo", unfixed: moveAway,
+			Summary: "a real-time thread that never sleeps", Kinds: thread, Load: half,
 			inject: runs(true, "exec chrt -f 1 sh -c '"+endless+"'", "chrt")},
-		{Name: "bursts", unpriced: full,
+		{Name: "bursts", unpriced: full, unfixed: moveAway,
 			Summary: "a real-time thread that runs and sleeps in turn", Kinds: thread, Load: half,
 			inject: runs(true, "exec chrt -f 1 sh -c 'while :; do i=0; while [ $i -lt 9000 ]; do i=$((i+1)); done; "+
 				"sleep 0.01; done'", "chrt")},
