@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include <cmocka.h>
+#include <rte_common.h>
 
 #include "api/check.h"
 #include "bridge.pb-c.h"
