@@ -157,21 +157,37 @@ static unsigned send_wanted(const struct trial *t, struct stream *s, const struc
 	return (unsigned)RTE_MIN(due - s->count.due, (uint64_t)TURN); // the rest in the next turn
 }
 
+// Counts the frames up to `due` that were not sent as without room, or as late if they became due while the generator
+// was away.
+static void send_refused(struct stream *s, unsigned unsent, uint64_t due)
+{
+	*(s->count.due <= s->behind ? &s->count.late : &s->count.no_room) += unsent;
+	if (due > s->count.due && s->behind > s->count.due)
+		count_late(s, RTE_MIN(due, s->behind));
+	s->count.no_room += due - s->count.due;
+	s->count.due = due;
+}
+
 static unsigned send_paced(const struct trial *t, struct stream *s, const struct pace *pace, uint64_t active,
 			   uint64_t away)
 {
-	unsigned want = send_wanted(t, s, pace, active, away), sent = 0, n, took;
+	unsigned want = send_wanted(t, s, pace, active, away), sent = 0, full = 0, n, took;
 
 	for (; want > 0; want -= n) {
 		n = RTE_MIN(want, stream_run(s));
 		took = send_some(t, s, n);
 		sent += took;
 		s->count.due += n;
-		if (likely(took == n))
+		if (likely(took == n)) {
+			full = 0;
 			continue;
-		*(s->count.due <= s->behind ? &s->count.late : &s->count.no_room) += n - took;
-		if (s->tx->n_tx > 1) // another queue may have room
-			stream_skip(s, n - took);
+		}
+		if (++full == s->tx->n_tx) { // nothing that is due now has room
+			send_refused(s, n - took, pace_due(pace, active));
+			break;
+		}
+		send_refused(s, n - took, s->count.due);
+		stream_skip(s, n - took); // another queue may have room
 	}
 	return sent;
 }

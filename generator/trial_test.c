@@ -270,6 +270,22 @@ static void a_full_ring_is_told(void **state)
 	assert_in_range(total(t)->sent, 1025, 100000000);
 }
 
+// A generator that rests is not late when the ring is full: it has no room for what became due meanwhile.
+static void it_rests_beside_a_full_ring(void **state)
+{
+	struct trial_plan plan = router_plan(100000);
+	const struct trial *t;
+
+	plan.packets_per_second = 5e6;
+	plan.rest_us = 100;
+	plan.drain = router_ms(1);
+	connect_one(stream(false, 64, 10));
+	t = router_run(&plan, NULL);
+	assert_int_equal(total(t)->due, 100000);
+	assert_int_equal(total(t)->sent + total(t)->no_room + total(t)->late, 100000);
+	assert_true(total(t)->no_room > total(t)->late); // others may have made it late
+}
+
 // Frames of the trial before do not count.
 static void stragglers_are_stale(void **state)
 {
@@ -396,9 +412,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(every_frame_comes_back), TEST(the_cpu_is_shared),       TEST(it_rests),
 		TEST(a_port_is_not_read),     TEST(sizes_in_turn_both_ways), TEST(the_rate_is_kept),
-		TEST(bursts_have_gaps),       TEST(a_full_ring_is_told),     TEST(stragglers_are_stale),
-		TEST(flows_come_and_go),      TEST(server_and_client),       TEST(a_peer_that_goes),
-		TEST(ports_that_stay),        TEST(silent_streams),
+		TEST(bursts_have_gaps),       TEST(a_full_ring_is_told),     TEST(it_rests_beside_a_full_ring),
+		TEST(stragglers_are_stale),   TEST(flows_come_and_go),       TEST(server_and_client),
+		TEST(a_peer_that_goes),       TEST(ports_that_stay),         TEST(silent_streams),
 	};
 
 	return cmocka_run_group_tests(tests, router_setup, router_teardown);
