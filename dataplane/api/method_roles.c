@@ -88,6 +88,7 @@ const struct method_role method_roles[] = {
 	{"corelane.v1.Vrfs", "List", ROLE_READ},
 	{"corelane.v1.Workers", "Add", ROLE_ADMINISTER},
 	{"corelane.v1.Workers", "Del", ROLE_ADMINISTER},
+	{"corelane.v1.Workers", "History", ROLE_READ},
 	{"corelane.v1.Workers", "Latency", ROLE_READ},
 	{"corelane.v1.Workers", "List", ROLE_READ},
 	{"corelane.v1.Workers", "Ports", ROLE_READ},

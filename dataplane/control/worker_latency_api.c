@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// API of the loop times that workers record, and of their share of each port's counters (api/worker.proto).
+// API of the loop times that workers record, of their history, and of their share of each port's counters
+// (api/worker.proto).
 #include <errno.h>
 #include <string.h>
 #include <time.h>
@@ -11,6 +12,7 @@
 #include "control/worker_message.h"
 #include "graph/counters.h"
 #include "port/registry.h"
+#include "worker/health.h"
 #include "worker/orders.h"
 #include "worker/recorder.h"
 #include "worker/worker.h"
@@ -103,6 +105,36 @@ static int latency(struct api_call *call, const void *req, void *cursor, void *i
 	return 0;
 }
 
+static int history(struct api_call *call, const void *req, void *cursor, void *item, struct error *err)
+{
+	static struct history_sample samples[2 * HISTORY_SAMPLES]; // static: large. Master only
+	Corelane__V1__WorkerHistory *out = item;
+	uint32_t *next = cursor;
+	struct worker *w = NULL;
+	uint64_t now = rte_rdtsc();
+	size_t i;
+
+	while (w == NULL && *next < WORKER_MAX)
+		w = worker_get((*next)++);
+	if (w == NULL)
+		return 0;
+	out->worker = w->id;
+	out->n_samples = history_read(&w->health->history, samples);
+	out->samples = api_alloc(call, (out->n_samples + 1) * sizeof(*out->samples));
+	for (i = 0; i < out->n_samples; i++) {
+		out->samples[i] = api_alloc(call, sizeof(**out->samples));
+		corelane__v1__worker_sample__init(out->samples[i]);
+		out->samples[i]->age_ns = worker_api_ns(now - samples[i].tsc);
+		out->samples[i]->packets = samples[i].packets;
+		out->samples[i]->loops = samples[i].loops;
+		out->samples[i]->busy_loops = samples[i].busy_loops;
+		out->samples[i]->busy_cycles = samples[i].busy_cycles;
+		out->samples[i]->idle_cycles = samples[i].idle_cycles;
+		out->samples[i]->waited_ns = samples[i].waited_ns;
+	}
+	return 1;
+}
+
 static int worker_latency_api_reset(struct api_call *call, const void *req, void *resp, struct error *err)
 {
 	const Corelane__V1__WorkerLatencyRequest *in = req;
@@ -160,6 +192,8 @@ static const struct api_method methods[] = {
 	 &corelane__v1__worker_latency__descriptor, .next = latency, .cursor_size = sizeof(uint32_t)},
 	{"corelane.v1.Workers", "ResetLatency", &corelane__v1__worker_latency_request__descriptor,
 	 &corelane__v1__empty__descriptor, .unary = worker_latency_api_reset},
+	{"corelane.v1.Workers", "History", &corelane__v1__worker_history_request__descriptor,
+	 &corelane__v1__worker_history__descriptor, .next = history, .cursor_size = sizeof(uint32_t)},
 	{"corelane.v1.Workers", "Ports", &corelane__v1__worker_ports_request__descriptor,
 	 &corelane__v1__worker_port__descriptor, .next = worker_latency_api_ports, .cursor_size = sizeof(uint32_t)},
 };

@@ -88,7 +88,16 @@ uint64_t health_behind(const struct worker *w)
 
 static void health_update(struct worker *w)
 {
+	struct history_sample now = {.tsc = rte_rdtsc(),
+				     .packets = w->packets,
+				     .loops = w->loops,
+				     .busy_loops = w->busy_loops,
+				     .busy_cycles = w->busy_cycles,
+				     .idle_cycles = w->idle_cycles};
+
 	health_read(w->health, "", w->tid);
+	now.waited_ns = w->health->waited_ns;
+	history_add(&w->health->history, &now, rte_get_tsc_hz());
 	worker_measure(w);
 }
 

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "worker/history.h"
 
 struct worker;
 
@@ -18,6 +19,7 @@ struct worker_health {
 	uint64_t voluntary;        // context switches by its own system calls
 	uint64_t waited_ns;        // ready to run while another thread had its CPU
 	uint64_t loops, moving_at; // moving_at: TSC when loops was last seen to grow
+	struct history history;    // one sample per second
 };
 
 // Reads the files of thread tid of this process in /proc and /sys below root ("" for this machine). Returns 0, or

@@ -48,6 +48,7 @@ type Server struct {
 	Neighbors   Table[string, *apiv1.Neighbor]
 	Steers      Table[string, *apiv1.HostSteer]
 	Latencies   []*apiv1.WorkerLatency
+	Histories   []*apiv1.WorkerHistory
 	WorkerPorts []*apiv1.WorkerPort
 	Drops       []*apiv1.Drop
 	Threads     []*apiv1.Thread

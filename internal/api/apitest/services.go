@@ -190,6 +190,9 @@ func (s workers) ResetLatency(_ context.Context, r *apiv1.WorkerLatencyRequest) 
 	defer s.Unlock()
 	return &apiv1.Empty{}, s.begin("Workers.ResetLatency", r)
 }
+func (s workers) History(_ context.Context, r *apiv1.WorkerHistoryRequest, out apiv1.Workers_HistoryServer) error {
+	return send(s.Server, "Workers.History", r, slice(s.Server.Histories), nil, out)
+}
 func (s workers) Ports(_ context.Context, r *apiv1.WorkerPortsRequest, out apiv1.Workers_PortsServer) error {
 	return send(s.Server, "Workers.Ports", r, slice(s.Server.WorkerPorts), func(p *apiv1.WorkerPort) bool {
 		return given(r.Port, p.Port)

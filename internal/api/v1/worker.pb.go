@@ -1103,6 +1103,151 @@ func (x *WorkerLatency) GetLongest() []*LongLoop {
 	return nil
 }
 
+// Counters of a worker since it began, as they were some time ago.
+type WorkerSample struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	AgeNs         uint64                 `protobuf:"varint,1,opt,name=age_ns,json=ageNs,proto3" json:"age_ns,omitempty"` // before the answer
+	Packets       uint64                 `protobuf:"varint,2,opt,name=packets,proto3" json:"packets,omitempty"`
+	Loops         uint64                 `protobuf:"varint,3,opt,name=loops,proto3" json:"loops,omitempty"`
+	BusyLoops     uint64                 `protobuf:"varint,4,opt,name=busy_loops,json=busyLoops,proto3" json:"busy_loops,omitempty"` // loops that brought at least one packet
+	BusyCycles    uint64                 `protobuf:"varint,5,opt,name=busy_cycles,json=busyCycles,proto3" json:"busy_cycles,omitempty"`
+	IdleCycles    uint64                 `protobuf:"varint,6,opt,name=idle_cycles,json=idleCycles,proto3" json:"idle_cycles,omitempty"`
+	WaitedNs      uint64                 `protobuf:"varint,7,opt,name=waited_ns,json=waitedNs,proto3" json:"waited_ns,omitempty"` // ready to run while another thread had its CPU
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WorkerSample) Reset() {
+	*x = WorkerSample{}
+	mi := &file_worker_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WorkerSample) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WorkerSample) ProtoMessage() {}
+
+func (x *WorkerSample) ProtoReflect() protoreflect.Message {
+	mi := &file_worker_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WorkerSample.ProtoReflect.Descriptor instead.
+func (*WorkerSample) Descriptor() ([]byte, []int) {
+	return file_worker_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *WorkerSample) GetAgeNs() uint64 {
+	if x != nil {
+		return x.AgeNs
+	}
+	return 0
+}
+
+func (x *WorkerSample) GetPackets() uint64 {
+	if x != nil {
+		return x.Packets
+	}
+	return 0
+}
+
+func (x *WorkerSample) GetLoops() uint64 {
+	if x != nil {
+		return x.Loops
+	}
+	return 0
+}
+
+func (x *WorkerSample) GetBusyLoops() uint64 {
+	if x != nil {
+		return x.BusyLoops
+	}
+	return 0
+}
+
+func (x *WorkerSample) GetBusyCycles() uint64 {
+	if x != nil {
+		return x.BusyCycles
+	}
+	return 0
+}
+
+func (x *WorkerSample) GetIdleCycles() uint64 {
+	if x != nil {
+		return x.IdleCycles
+	}
+	return 0
+}
+
+func (x *WorkerSample) GetWaitedNs() uint64 {
+	if x != nil {
+		return x.WaitedNs
+	}
+	return 0
+}
+
+type WorkerHistory struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Worker        uint32                 `protobuf:"varint,1,opt,name=worker,proto3" json:"worker,omitempty"`
+	Samples       []*WorkerSample        `protobuf:"bytes,2,rep,name=samples,proto3" json:"samples,omitempty"` // each second of the last two minutes, each minute of two hours; oldest first
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WorkerHistory) Reset() {
+	*x = WorkerHistory{}
+	mi := &file_worker_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WorkerHistory) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WorkerHistory) ProtoMessage() {}
+
+func (x *WorkerHistory) ProtoReflect() protoreflect.Message {
+	mi := &file_worker_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WorkerHistory.ProtoReflect.Descriptor instead.
+func (*WorkerHistory) Descriptor() ([]byte, []int) {
+	return file_worker_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *WorkerHistory) GetWorker() uint32 {
+	if x != nil {
+		return x.Worker
+	}
+	return 0
+}
+
+func (x *WorkerHistory) GetSamples() []*WorkerSample {
+	if x != nil {
+		return x.Samples
+	}
+	return nil
+}
+
 // Counters of one worker at one port.
 type WorkerPort struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1120,7 +1265,7 @@ type WorkerPort struct {
 
 func (x *WorkerPort) Reset() {
 	*x = WorkerPort{}
-	mi := &file_worker_proto_msgTypes[9]
+	mi := &file_worker_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1132,7 +1277,7 @@ func (x *WorkerPort) String() string {
 func (*WorkerPort) ProtoMessage() {}
 
 func (x *WorkerPort) ProtoReflect() protoreflect.Message {
-	mi := &file_worker_proto_msgTypes[9]
+	mi := &file_worker_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1145,7 +1290,7 @@ func (x *WorkerPort) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkerPort.ProtoReflect.Descriptor instead.
 func (*WorkerPort) Descriptor() ([]byte, []int) {
-	return file_worker_proto_rawDescGZIP(), []int{9}
+	return file_worker_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *WorkerPort) GetWorker() uint32 {
@@ -1222,7 +1367,7 @@ type WorkerRing struct {
 
 func (x *WorkerRing) Reset() {
 	*x = WorkerRing{}
-	mi := &file_worker_proto_msgTypes[10]
+	mi := &file_worker_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1234,7 +1379,7 @@ func (x *WorkerRing) String() string {
 func (*WorkerRing) ProtoMessage() {}
 
 func (x *WorkerRing) ProtoReflect() protoreflect.Message {
-	mi := &file_worker_proto_msgTypes[10]
+	mi := &file_worker_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1247,7 +1392,7 @@ func (x *WorkerRing) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkerRing.ProtoReflect.Descriptor instead.
 func (*WorkerRing) Descriptor() ([]byte, []int) {
-	return file_worker_proto_rawDescGZIP(), []int{10}
+	return file_worker_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *WorkerRing) GetFrom() uint32 {
@@ -1321,7 +1466,7 @@ type WorkerRingListRequest struct {
 
 func (x *WorkerRingListRequest) Reset() {
 	*x = WorkerRingListRequest{}
-	mi := &file_worker_proto_msgTypes[11]
+	mi := &file_worker_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1333,7 +1478,7 @@ func (x *WorkerRingListRequest) String() string {
 func (*WorkerRingListRequest) ProtoMessage() {}
 
 func (x *WorkerRingListRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_worker_proto_msgTypes[11]
+	mi := &file_worker_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1346,7 +1491,7 @@ func (x *WorkerRingListRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkerRingListRequest.ProtoReflect.Descriptor instead.
 func (*WorkerRingListRequest) Descriptor() ([]byte, []int) {
-	return file_worker_proto_rawDescGZIP(), []int{11}
+	return file_worker_proto_rawDescGZIP(), []int{13}
 }
 
 // Queues and table entries that should move to other workers.
@@ -1363,7 +1508,7 @@ type RebalancePlan struct {
 
 func (x *RebalancePlan) Reset() {
 	*x = RebalancePlan{}
-	mi := &file_worker_proto_msgTypes[12]
+	mi := &file_worker_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1375,7 +1520,7 @@ func (x *RebalancePlan) String() string {
 func (*RebalancePlan) ProtoMessage() {}
 
 func (x *RebalancePlan) ProtoReflect() protoreflect.Message {
-	mi := &file_worker_proto_msgTypes[12]
+	mi := &file_worker_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1388,7 +1533,7 @@ func (x *RebalancePlan) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RebalancePlan.ProtoReflect.Descriptor instead.
 func (*RebalancePlan) Descriptor() ([]byte, []int) {
-	return file_worker_proto_rawDescGZIP(), []int{12}
+	return file_worker_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *RebalancePlan) GetMoves() []*RebalanceMove {
@@ -1440,7 +1585,7 @@ type RebalanceMove struct {
 
 func (x *RebalanceMove) Reset() {
 	*x = RebalanceMove{}
-	mi := &file_worker_proto_msgTypes[13]
+	mi := &file_worker_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1452,7 +1597,7 @@ func (x *RebalanceMove) String() string {
 func (*RebalanceMove) ProtoMessage() {}
 
 func (x *RebalanceMove) ProtoReflect() protoreflect.Message {
-	mi := &file_worker_proto_msgTypes[13]
+	mi := &file_worker_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1465,7 +1610,7 @@ func (x *RebalanceMove) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RebalanceMove.ProtoReflect.Descriptor instead.
 func (*RebalanceMove) Descriptor() ([]byte, []int) {
-	return file_worker_proto_rawDescGZIP(), []int{13}
+	return file_worker_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *RebalanceMove) GetPort() string {
@@ -1520,7 +1665,7 @@ type RebalanceRequest struct {
 
 func (x *RebalanceRequest) Reset() {
 	*x = RebalanceRequest{}
-	mi := &file_worker_proto_msgTypes[14]
+	mi := &file_worker_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1532,7 +1677,7 @@ func (x *RebalanceRequest) String() string {
 func (*RebalanceRequest) ProtoMessage() {}
 
 func (x *RebalanceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_worker_proto_msgTypes[14]
+	mi := &file_worker_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1545,7 +1690,7 @@ func (x *RebalanceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RebalanceRequest.ProtoReflect.Descriptor instead.
 func (*RebalanceRequest) Descriptor() ([]byte, []int) {
-	return file_worker_proto_rawDescGZIP(), []int{14}
+	return file_worker_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *RebalanceRequest) GetApply() bool {
@@ -1572,7 +1717,7 @@ type WorkerAddRequest struct {
 
 func (x *WorkerAddRequest) Reset() {
 	*x = WorkerAddRequest{}
-	mi := &file_worker_proto_msgTypes[15]
+	mi := &file_worker_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1584,7 +1729,7 @@ func (x *WorkerAddRequest) String() string {
 func (*WorkerAddRequest) ProtoMessage() {}
 
 func (x *WorkerAddRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_worker_proto_msgTypes[15]
+	mi := &file_worker_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1597,7 +1742,7 @@ func (x *WorkerAddRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkerAddRequest.ProtoReflect.Descriptor instead.
 func (*WorkerAddRequest) Descriptor() ([]byte, []int) {
-	return file_worker_proto_rawDescGZIP(), []int{15}
+	return file_worker_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *WorkerAddRequest) GetWorker() *Worker {
@@ -1625,7 +1770,7 @@ type WorkerSetRequest struct {
 
 func (x *WorkerSetRequest) Reset() {
 	*x = WorkerSetRequest{}
-	mi := &file_worker_proto_msgTypes[16]
+	mi := &file_worker_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1637,7 +1782,7 @@ func (x *WorkerSetRequest) String() string {
 func (*WorkerSetRequest) ProtoMessage() {}
 
 func (x *WorkerSetRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_worker_proto_msgTypes[16]
+	mi := &file_worker_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1650,7 +1795,7 @@ func (x *WorkerSetRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkerSetRequest.ProtoReflect.Descriptor instead.
 func (*WorkerSetRequest) Descriptor() ([]byte, []int) {
-	return file_worker_proto_rawDescGZIP(), []int{16}
+	return file_worker_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *WorkerSetRequest) GetWorker() *Worker {
@@ -1676,7 +1821,7 @@ type WorkerDelRequest struct {
 
 func (x *WorkerDelRequest) Reset() {
 	*x = WorkerDelRequest{}
-	mi := &file_worker_proto_msgTypes[17]
+	mi := &file_worker_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1688,7 +1833,7 @@ func (x *WorkerDelRequest) String() string {
 func (*WorkerDelRequest) ProtoMessage() {}
 
 func (x *WorkerDelRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_worker_proto_msgTypes[17]
+	mi := &file_worker_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1701,7 +1846,7 @@ func (x *WorkerDelRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkerDelRequest.ProtoReflect.Descriptor instead.
 func (*WorkerDelRequest) Descriptor() ([]byte, []int) {
-	return file_worker_proto_rawDescGZIP(), []int{17}
+	return file_worker_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *WorkerDelRequest) GetId() uint32 {
@@ -1719,7 +1864,7 @@ type WorkerListRequest struct {
 
 func (x *WorkerListRequest) Reset() {
 	*x = WorkerListRequest{}
-	mi := &file_worker_proto_msgTypes[18]
+	mi := &file_worker_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1731,7 +1876,7 @@ func (x *WorkerListRequest) String() string {
 func (*WorkerListRequest) ProtoMessage() {}
 
 func (x *WorkerListRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_worker_proto_msgTypes[18]
+	mi := &file_worker_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1744,7 +1889,7 @@ func (x *WorkerListRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkerListRequest.ProtoReflect.Descriptor instead.
 func (*WorkerListRequest) Descriptor() ([]byte, []int) {
-	return file_worker_proto_rawDescGZIP(), []int{18}
+	return file_worker_proto_rawDescGZIP(), []int{20}
 }
 
 type WorkerLatencyRequest struct {
@@ -1757,7 +1902,7 @@ type WorkerLatencyRequest struct {
 
 func (x *WorkerLatencyRequest) Reset() {
 	*x = WorkerLatencyRequest{}
-	mi := &file_worker_proto_msgTypes[19]
+	mi := &file_worker_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1769,7 +1914,7 @@ func (x *WorkerLatencyRequest) String() string {
 func (*WorkerLatencyRequest) ProtoMessage() {}
 
 func (x *WorkerLatencyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_worker_proto_msgTypes[19]
+	mi := &file_worker_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1782,7 +1927,7 @@ func (x *WorkerLatencyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkerLatencyRequest.ProtoReflect.Descriptor instead.
 func (*WorkerLatencyRequest) Descriptor() ([]byte, []int) {
-	return file_worker_proto_rawDescGZIP(), []int{19}
+	return file_worker_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *WorkerLatencyRequest) GetId() uint32 {
@@ -1799,6 +1944,42 @@ func (x *WorkerLatencyRequest) GetOneWorker() bool {
 	return false
 }
 
+type WorkerHistoryRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WorkerHistoryRequest) Reset() {
+	*x = WorkerHistoryRequest{}
+	mi := &file_worker_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WorkerHistoryRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WorkerHistoryRequest) ProtoMessage() {}
+
+func (x *WorkerHistoryRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_worker_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WorkerHistoryRequest.ProtoReflect.Descriptor instead.
+func (*WorkerHistoryRequest) Descriptor() ([]byte, []int) {
+	return file_worker_proto_rawDescGZIP(), []int{22}
+}
+
 type WorkerPortsRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Port          string                 `protobuf:"bytes,1,opt,name=port,proto3" json:"port,omitempty"`
@@ -1808,7 +1989,7 @@ type WorkerPortsRequest struct {
 
 func (x *WorkerPortsRequest) Reset() {
 	*x = WorkerPortsRequest{}
-	mi := &file_worker_proto_msgTypes[20]
+	mi := &file_worker_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1820,7 +2001,7 @@ func (x *WorkerPortsRequest) String() string {
 func (*WorkerPortsRequest) ProtoMessage() {}
 
 func (x *WorkerPortsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_worker_proto_msgTypes[20]
+	mi := &file_worker_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1833,7 +2014,7 @@ func (x *WorkerPortsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkerPortsRequest.ProtoReflect.Descriptor instead.
 func (*WorkerPortsRequest) Descriptor() ([]byte, []int) {
-	return file_worker_proto_rawDescGZIP(), []int{20}
+	return file_worker_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *WorkerPortsRequest) GetPort() string {
@@ -1953,7 +2134,21 @@ const file_worker_proto_rawDesc = "" +
 	"\vtaken_loops\x18\a \x01(\x04R\n" +
 	"takenLoops\x12\"\n" +
 	"\rtaken_seen_by\x18\b \x01(\tR\vtakenSeenBy\x12/\n" +
-	"\alongest\x18\t \x03(\v2\x15.corelane.v1.LongLoopR\alongest\"\xd8\x01\n" +
+	"\alongest\x18\t \x03(\v2\x15.corelane.v1.LongLoopR\alongest\"\xd3\x01\n" +
+	"\fWorkerSample\x12\x15\n" +
+	"\x06age_ns\x18\x01 \x01(\x04R\x05ageNs\x12\x18\n" +
+	"\apackets\x18\x02 \x01(\x04R\apackets\x12\x14\n" +
+	"\x05loops\x18\x03 \x01(\x04R\x05loops\x12\x1d\n" +
+	"\n" +
+	"busy_loops\x18\x04 \x01(\x04R\tbusyLoops\x12\x1f\n" +
+	"\vbusy_cycles\x18\x05 \x01(\x04R\n" +
+	"busyCycles\x12\x1f\n" +
+	"\vidle_cycles\x18\x06 \x01(\x04R\n" +
+	"idleCycles\x12\x1b\n" +
+	"\twaited_ns\x18\a \x01(\x04R\bwaitedNs\"\\\n" +
+	"\rWorkerHistory\x12\x16\n" +
+	"\x06worker\x18\x01 \x01(\rR\x06worker\x123\n" +
+	"\asamples\x18\x02 \x03(\v2\x19.corelane.v1.WorkerSampleR\asamples\"\xd8\x01\n" +
 	"\n" +
 	"WorkerPort\x12\x16\n" +
 	"\x06worker\x18\x01 \x01(\rR\x06worker\x12\x10\n" +
@@ -2009,7 +2204,8 @@ const file_worker_proto_rawDesc = "" +
 	"\x14WorkerLatencyRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\rR\x02id\x12\x1d\n" +
 	"\n" +
-	"one_worker\x18\x02 \x01(\bR\toneWorkerJ\x04\b\x03\x10\x04\"(\n" +
+	"one_worker\x18\x02 \x01(\bR\toneWorkerJ\x04\b\x03\x10\x04\"\x16\n" +
+	"\x14WorkerHistoryRequest\"(\n" +
 	"\x12WorkerPortsRequest\x12\x12\n" +
 	"\x04port\x18\x01 \x01(\tR\x04port*\x82\x01\n" +
 	"\n" +
@@ -2023,7 +2219,7 @@ const file_worker_proto_rawDesc = "" +
 	"WorkerRole\x12\x1a\n" +
 	"\x16WORKER_ROLE_FORWARDING\x10\x00\x12\x1b\n" +
 	"\x17WORKER_ROLE_ISOLATED_RX\x10\x01\x12\x19\n" +
-	"\x15WORKER_ROLE_HOST_PATH\x10\x022\x96\x05\n" +
+	"\x15WORKER_ROLE_HOST_PATH\x10\x022\xe8\x05\n" +
 	"\aWorkers\x12?\n" +
 	"\x03Add\x12\x1d.corelane.v1.WorkerAddRequest\x1a\x13.corelane.v1.Worker\"\x04\xc0\xf3\x18\x03\x12?\n" +
 	"\x03Set\x12\x1d.corelane.v1.WorkerSetRequest\x1a\x13.corelane.v1.Worker\"\x04\xc0\xf3\x18\x03\x12>\n" +
@@ -2032,7 +2228,8 @@ const file_worker_proto_rawDesc = "" +
 	"\tRebalance\x12\x1d.corelane.v1.RebalanceRequest\x1a\x1a.corelane.v1.RebalancePlan\"\x04\xc0\xf3\x18\x02\x12L\n" +
 	"\x05Rings\x12\".corelane.v1.WorkerRingListRequest\x1a\x17.corelane.v1.WorkerRing\"\x04\xc0\xf3\x18\x010\x01\x12P\n" +
 	"\aLatency\x12!.corelane.v1.WorkerLatencyRequest\x1a\x1a.corelane.v1.WorkerLatency\"\x04\xc0\xf3\x18\x010\x01\x12K\n" +
-	"\fResetLatency\x12!.corelane.v1.WorkerLatencyRequest\x1a\x12.corelane.v1.Empty\"\x04\xc0\xf3\x18\x02\x12I\n" +
+	"\fResetLatency\x12!.corelane.v1.WorkerLatencyRequest\x1a\x12.corelane.v1.Empty\"\x04\xc0\xf3\x18\x02\x12P\n" +
+	"\aHistory\x12!.corelane.v1.WorkerHistoryRequest\x1a\x1a.corelane.v1.WorkerHistory\"\x04\xc0\xf3\x18\x010\x01\x12I\n" +
 	"\x05Ports\x12\x1f.corelane.v1.WorkerPortsRequest\x1a\x17.corelane.v1.WorkerPort\"\x04\xc0\xf3\x18\x010\x01B4Z2github.com/corelane/corelane/internal/api/v1;apiv1b\x06proto3"
 
 var (
@@ -2048,7 +2245,7 @@ func file_worker_proto_rawDescGZIP() []byte {
 }
 
 var file_worker_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_worker_proto_msgTypes = make([]protoimpl.MessageInfo, 21)
+var file_worker_proto_msgTypes = make([]protoimpl.MessageInfo, 24)
 var file_worker_proto_goTypes = []any{
 	(IdlePolicy)(0),               // 0: corelane.v1.IdlePolicy
 	(WorkerRole)(0),               // 1: corelane.v1.WorkerRole
@@ -2061,19 +2258,22 @@ var file_worker_proto_goTypes = []any{
 	(*LongLoop)(nil),              // 8: corelane.v1.LongLoop
 	(*LoopNode)(nil),              // 9: corelane.v1.LoopNode
 	(*WorkerLatency)(nil),         // 10: corelane.v1.WorkerLatency
-	(*WorkerPort)(nil),            // 11: corelane.v1.WorkerPort
-	(*WorkerRing)(nil),            // 12: corelane.v1.WorkerRing
-	(*WorkerRingListRequest)(nil), // 13: corelane.v1.WorkerRingListRequest
-	(*RebalancePlan)(nil),         // 14: corelane.v1.RebalancePlan
-	(*RebalanceMove)(nil),         // 15: corelane.v1.RebalanceMove
-	(*RebalanceRequest)(nil),      // 16: corelane.v1.RebalanceRequest
-	(*WorkerAddRequest)(nil),      // 17: corelane.v1.WorkerAddRequest
-	(*WorkerSetRequest)(nil),      // 18: corelane.v1.WorkerSetRequest
-	(*WorkerDelRequest)(nil),      // 19: corelane.v1.WorkerDelRequest
-	(*WorkerListRequest)(nil),     // 20: corelane.v1.WorkerListRequest
-	(*WorkerLatencyRequest)(nil),  // 21: corelane.v1.WorkerLatencyRequest
-	(*WorkerPortsRequest)(nil),    // 22: corelane.v1.WorkerPortsRequest
-	(*Empty)(nil),                 // 23: corelane.v1.Empty
+	(*WorkerSample)(nil),          // 11: corelane.v1.WorkerSample
+	(*WorkerHistory)(nil),         // 12: corelane.v1.WorkerHistory
+	(*WorkerPort)(nil),            // 13: corelane.v1.WorkerPort
+	(*WorkerRing)(nil),            // 14: corelane.v1.WorkerRing
+	(*WorkerRingListRequest)(nil), // 15: corelane.v1.WorkerRingListRequest
+	(*RebalancePlan)(nil),         // 16: corelane.v1.RebalancePlan
+	(*RebalanceMove)(nil),         // 17: corelane.v1.RebalanceMove
+	(*RebalanceRequest)(nil),      // 18: corelane.v1.RebalanceRequest
+	(*WorkerAddRequest)(nil),      // 19: corelane.v1.WorkerAddRequest
+	(*WorkerSetRequest)(nil),      // 20: corelane.v1.WorkerSetRequest
+	(*WorkerDelRequest)(nil),      // 21: corelane.v1.WorkerDelRequest
+	(*WorkerListRequest)(nil),     // 22: corelane.v1.WorkerListRequest
+	(*WorkerLatencyRequest)(nil),  // 23: corelane.v1.WorkerLatencyRequest
+	(*WorkerHistoryRequest)(nil),  // 24: corelane.v1.WorkerHistoryRequest
+	(*WorkerPortsRequest)(nil),    // 25: corelane.v1.WorkerPortsRequest
+	(*Empty)(nil),                 // 26: corelane.v1.Empty
 }
 var file_worker_proto_depIdxs = []int32{
 	0,  // 0: corelane.v1.Worker.idle:type_name -> corelane.v1.IdlePolicy
@@ -2086,32 +2286,35 @@ var file_worker_proto_depIdxs = []int32{
 	6,  // 7: corelane.v1.WorkerLatency.busy:type_name -> corelane.v1.LoopTimes
 	6,  // 8: corelane.v1.WorkerLatency.empty:type_name -> corelane.v1.LoopTimes
 	8,  // 9: corelane.v1.WorkerLatency.longest:type_name -> corelane.v1.LongLoop
-	15, // 10: corelane.v1.RebalancePlan.moves:type_name -> corelane.v1.RebalanceMove
-	2,  // 11: corelane.v1.WorkerAddRequest.worker:type_name -> corelane.v1.Worker
-	2,  // 12: corelane.v1.WorkerSetRequest.worker:type_name -> corelane.v1.Worker
-	17, // 13: corelane.v1.Workers.Add:input_type -> corelane.v1.WorkerAddRequest
-	18, // 14: corelane.v1.Workers.Set:input_type -> corelane.v1.WorkerSetRequest
-	19, // 15: corelane.v1.Workers.Del:input_type -> corelane.v1.WorkerDelRequest
-	20, // 16: corelane.v1.Workers.List:input_type -> corelane.v1.WorkerListRequest
-	16, // 17: corelane.v1.Workers.Rebalance:input_type -> corelane.v1.RebalanceRequest
-	13, // 18: corelane.v1.Workers.Rings:input_type -> corelane.v1.WorkerRingListRequest
-	21, // 19: corelane.v1.Workers.Latency:input_type -> corelane.v1.WorkerLatencyRequest
-	21, // 20: corelane.v1.Workers.ResetLatency:input_type -> corelane.v1.WorkerLatencyRequest
-	22, // 21: corelane.v1.Workers.Ports:input_type -> corelane.v1.WorkerPortsRequest
-	2,  // 22: corelane.v1.Workers.Add:output_type -> corelane.v1.Worker
-	2,  // 23: corelane.v1.Workers.Set:output_type -> corelane.v1.Worker
-	23, // 24: corelane.v1.Workers.Del:output_type -> corelane.v1.Empty
-	2,  // 25: corelane.v1.Workers.List:output_type -> corelane.v1.Worker
-	14, // 26: corelane.v1.Workers.Rebalance:output_type -> corelane.v1.RebalancePlan
-	12, // 27: corelane.v1.Workers.Rings:output_type -> corelane.v1.WorkerRing
-	10, // 28: corelane.v1.Workers.Latency:output_type -> corelane.v1.WorkerLatency
-	23, // 29: corelane.v1.Workers.ResetLatency:output_type -> corelane.v1.Empty
-	11, // 30: corelane.v1.Workers.Ports:output_type -> corelane.v1.WorkerPort
-	22, // [22:31] is the sub-list for method output_type
-	13, // [13:22] is the sub-list for method input_type
-	13, // [13:13] is the sub-list for extension type_name
-	13, // [13:13] is the sub-list for extension extendee
-	0,  // [0:13] is the sub-list for field type_name
+	11, // 10: corelane.v1.WorkerHistory.samples:type_name -> corelane.v1.WorkerSample
+	17, // 11: corelane.v1.RebalancePlan.moves:type_name -> corelane.v1.RebalanceMove
+	2,  // 12: corelane.v1.WorkerAddRequest.worker:type_name -> corelane.v1.Worker
+	2,  // 13: corelane.v1.WorkerSetRequest.worker:type_name -> corelane.v1.Worker
+	19, // 14: corelane.v1.Workers.Add:input_type -> corelane.v1.WorkerAddRequest
+	20, // 15: corelane.v1.Workers.Set:input_type -> corelane.v1.WorkerSetRequest
+	21, // 16: corelane.v1.Workers.Del:input_type -> corelane.v1.WorkerDelRequest
+	22, // 17: corelane.v1.Workers.List:input_type -> corelane.v1.WorkerListRequest
+	18, // 18: corelane.v1.Workers.Rebalance:input_type -> corelane.v1.RebalanceRequest
+	15, // 19: corelane.v1.Workers.Rings:input_type -> corelane.v1.WorkerRingListRequest
+	23, // 20: corelane.v1.Workers.Latency:input_type -> corelane.v1.WorkerLatencyRequest
+	23, // 21: corelane.v1.Workers.ResetLatency:input_type -> corelane.v1.WorkerLatencyRequest
+	24, // 22: corelane.v1.Workers.History:input_type -> corelane.v1.WorkerHistoryRequest
+	25, // 23: corelane.v1.Workers.Ports:input_type -> corelane.v1.WorkerPortsRequest
+	2,  // 24: corelane.v1.Workers.Add:output_type -> corelane.v1.Worker
+	2,  // 25: corelane.v1.Workers.Set:output_type -> corelane.v1.Worker
+	26, // 26: corelane.v1.Workers.Del:output_type -> corelane.v1.Empty
+	2,  // 27: corelane.v1.Workers.List:output_type -> corelane.v1.Worker
+	16, // 28: corelane.v1.Workers.Rebalance:output_type -> corelane.v1.RebalancePlan
+	14, // 29: corelane.v1.Workers.Rings:output_type -> corelane.v1.WorkerRing
+	10, // 30: corelane.v1.Workers.Latency:output_type -> corelane.v1.WorkerLatency
+	26, // 31: corelane.v1.Workers.ResetLatency:output_type -> corelane.v1.Empty
+	12, // 32: corelane.v1.Workers.History:output_type -> corelane.v1.WorkerHistory
+	13, // 33: corelane.v1.Workers.Ports:output_type -> corelane.v1.WorkerPort
+	24, // [24:34] is the sub-list for method output_type
+	14, // [14:24] is the sub-list for method input_type
+	14, // [14:14] is the sub-list for extension type_name
+	14, // [14:14] is the sub-list for extension extendee
+	0,  // [0:14] is the sub-list for field type_name
 }
 
 func init() { file_worker_proto_init() }
@@ -2127,7 +2330,7 @@ func file_worker_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_worker_proto_rawDesc), len(file_worker_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   21,
+			NumMessages:   24,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -16,6 +16,7 @@ type WorkersService interface {
 	Rings(context.Context, *WorkerRingListRequest, Workers_RingsServer) error
 	Latency(context.Context, *WorkerLatencyRequest, Workers_LatencyServer) error
 	ResetLatency(context.Context, *WorkerLatencyRequest) (*Empty, error)
+	History(context.Context, *WorkerHistoryRequest, Workers_HistoryServer) error
 	Ports(context.Context, *WorkerPortsRequest, Workers_PortsServer) error
 }
 
@@ -55,6 +56,19 @@ type workersLatencyServer struct {
 }
 
 func (x *workersLatencyServer) Send(m *WorkerLatency) error {
+	return x.StreamServer.SendMsg(m)
+}
+
+type Workers_HistoryServer interface {
+	Send(*WorkerHistory) error
+	ttrpc.StreamServer
+}
+
+type workersHistoryServer struct {
+	ttrpc.StreamServer
+}
+
+func (x *workersHistoryServer) Send(m *WorkerHistory) error {
 	return x.StreamServer.SendMsg(m)
 }
 
@@ -144,6 +158,17 @@ func RegisterWorkersService(srv *ttrpc.Server, svc WorkersService) {
 				StreamingClient: false,
 				StreamingServer: true,
 			},
+			"History": {
+				Handler: func(ctx context.Context, stream ttrpc.StreamServer) (interface{}, error) {
+					m := new(WorkerHistoryRequest)
+					if err := stream.RecvMsg(m); err != nil {
+						return nil, err
+					}
+					return nil, svc.History(ctx, m, &workersHistoryServer{stream})
+				},
+				StreamingClient: false,
+				StreamingServer: true,
+			},
 			"Ports": {
 				Handler: func(ctx context.Context, stream ttrpc.StreamServer) (interface{}, error) {
 					m := new(WorkerPortsRequest)
@@ -168,6 +193,7 @@ type WorkersClient interface {
 	Rings(context.Context, *WorkerRingListRequest) (Workers_RingsClient, error)
 	Latency(context.Context, *WorkerLatencyRequest) (Workers_LatencyClient, error)
 	ResetLatency(context.Context, *WorkerLatencyRequest) (*Empty, error)
+	History(context.Context, *WorkerHistoryRequest) (Workers_HistoryClient, error)
 	Ports(context.Context, *WorkerPortsRequest) (Workers_PortsClient, error)
 }
 
@@ -306,6 +332,35 @@ func (c *workersClient) ResetLatency(ctx context.Context, req *WorkerLatencyRequ
 		return nil, err
 	}
 	return &resp, nil
+}
+
+func (c *workersClient) History(ctx context.Context, req *WorkerHistoryRequest) (Workers_HistoryClient, error) {
+	stream, err := c.client.NewStream(ctx, &ttrpc.StreamDesc{
+		StreamingClient: false,
+		StreamingServer: true,
+	}, "corelane.v1.Workers", "History", req)
+	if err != nil {
+		return nil, err
+	}
+	x := &workersHistoryClient{stream}
+	return x, nil
+}
+
+type Workers_HistoryClient interface {
+	Recv() (*WorkerHistory, error)
+	ttrpc.ClientStream
+}
+
+type workersHistoryClient struct {
+	ttrpc.ClientStream
+}
+
+func (x *workersHistoryClient) Recv() (*WorkerHistory, error) {
+	m := new(WorkerHistory)
+	if err := x.ClientStream.RecvMsg(m); err != nil {
+		return nil, err
+	}
+	return m, nil
 }
 
 func (c *workersClient) Ports(ctx context.Context, req *WorkerPortsRequest) (Workers_PortsClient, error) {
