@@ -15,6 +15,7 @@ type snapshot struct {
 	at      time.Time
 	workers map[uint32]*apiv1.Worker
 	latency map[uint32]*apiv1.WorkerLatency
+	past    map[uint32][]Past
 	nodes   map[uint32]map[string]*apiv1.Node
 	ports   map[string]*apiv1.Port
 	polled  map[string]map[uint32]*apiv1.WorkerPort
@@ -27,7 +28,7 @@ type snapshot struct {
 // readSnapshot reads all of a snapshot from the daemon.
 func readSnapshot(ctx context.Context, c *api.Client) (*snapshot, error) {
 	s := &snapshot{workers: map[uint32]*apiv1.Worker{}, latency: map[uint32]*apiv1.WorkerLatency{},
-		nodes: map[uint32]map[string]*apiv1.Node{}, ports: map[string]*apiv1.Port{},
+		past: map[uint32][]Past{}, nodes: map[uint32]map[string]*apiv1.Node{}, ports: map[string]*apiv1.Port{},
 		polled: map[string]map[uint32]*apiv1.WorkerPort{}, drops: map[string]map[string]uint64{},
 		rings: map[[2]uint32]*apiv1.WorkerRing{}, threads: map[int32]*apiv1.Thread{}}
 	for _, step := range []func(context.Context, *api.Client) error{
@@ -58,6 +59,14 @@ func (s *snapshot) readWorkers(ctx context.Context, c *api.Client) error {
 		})
 	if err != nil {
 		return fmt.Errorf("loops of workers: %w", err)
+	}
+	err = api.Stream(ctx, c, apiv1.NewWorkersClient, apiv1.WorkersClient.History, &apiv1.WorkerHistoryRequest{},
+		func(h *apiv1.WorkerHistory) error {
+			s.past[h.Worker] = pastOf(h.Samples)
+			return nil
+		})
+	if err != nil {
+		return fmt.Errorf("history of workers: %w", err)
 	}
 	for id := range s.workers {
 		s.nodes[id] = map[string]*apiv1.Node{}

@@ -63,6 +63,7 @@ func workerBetween(was, now *apiv1.Worker, before, after *snapshot) Worker {
 		Taken:     stat.Grown(b.GetTakenLoops(), a.GetTakenLoops()),
 		Moved:     stat.Grown(b.GetMovedLoops(), a.GetMovedLoops()), DelayUS: b.GetDebugDelayUs(),
 		BehindUS: b.GetBehindUs(), SleepMaxUS: now.SleepMaxUs, RingSize: now.RingSize}
+	w.Past = before.past[now.Id]
 	w.EmptyLoops = w.Loops - min(w.Loops, w.BusyLoops)
 	if n := a.GetPackets(); n >= enoughPackets {
 		w.Usual = float64(a.GetBusyCycles()) / float64(n)
@@ -90,6 +91,19 @@ func workerBetween(was, now *apiv1.Worker, before, after *snapshot) Worker {
 	}
 	slices.SortFunc(w.Nodes, func(a, b Node) int { return strings.Compare(a.Name, b.Name) })
 	return w
+}
+
+// pastOf returns what happened between the samples.
+func pastOf(samples []*apiv1.WorkerSample) (out []Past) {
+	for i := 1; i < len(samples); i++ {
+		a, b := samples[i-1], samples[i]
+		if b.Packets >= a.Packets && b.BusyCycles >= a.BusyCycles && b.AgeNs < a.AgeNs {
+			out = append(out, Past{Seconds: float64(a.AgeNs-b.AgeNs) / 1e9, Packets: b.Packets - a.Packets,
+				BusyLoops:  stat.Grown(b.BusyLoops, a.BusyLoops),
+				BusyCycles: b.BusyCycles - a.BusyCycles, WaitedNS: int64(stat.Grown(b.WaitedNs, a.WaitedNs))})
+		}
+	}
+	return out
 }
 
 const enoughPackets = 1e6 // that a worker needs to have a usual cost per packet

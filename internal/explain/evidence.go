@@ -36,6 +36,7 @@ type Worker struct {
 	Loops, BusyLoops, EmptyLoops   uint64
 	BusyCycles, IdleCycles         uint64
 	Usual                          float64 // cycles per packet before the window, since the worker began; 0: not known
+	Past                           []Past  // before the window, in order of time
 	Packets                        uint64
 	HzTSC                          float64
 	SystemCalls, Dropped, RxMissed uint64

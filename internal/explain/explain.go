@@ -131,14 +131,11 @@ const (
 	usualRing  = 1024       // packets, if a device does not report the size of its ring
 )
 
-// judge decides what a cause of lost time cost, and whether that matters. A worker without time left loses what it
-// could have processed meanwhile; one with time left loses only what found no room in its rings (overflow, packets/s).
+// judge decides whether a cause of lost time matters. It cost what found no room in the worker's rings (overflow,
+// packets/s).
 func judge(s *scene, c *Cause, overflow float64) {
 	c.Share = float64(c.LostNS) / float64(max(1, s.e.ns()))
 	c.PPS = overflow
-	if s.m.saturated() {
-		c.PPS = max(overflow, c.Share*s.m.Expected)
-	}
 	l := rowOf(c.Kind).limits
 	lossy := !s.m.saturated() && overflow > 0 && overflow > minorLoss*s.m.Achieved
 	if l.minor != nil {

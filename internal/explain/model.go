@@ -39,14 +39,16 @@ func modelOf(e *Evidence, w *Worker, causes []*Cause) Model {
 		return Model{}
 	}
 	stolen := cyclesOf(causes, e, w, window)
+	given := givenAway(causes, w) // of stolen: the worker had no packets meanwhile
 	own := window - stolen
 	busy, empty := 0.0, own
-	if all := float64(w.BusyCycles + w.IdleCycles); all > 0 {
+	if all := float64(w.BusyCycles) + max(0, float64(w.IdleCycles)-given); all > 0 {
 		busy = own * float64(w.BusyCycles) / all // lost time fell on loops of both kinds alike
 		empty = own - busy
 	}
-	if w.Usual > 0 && stolen > mostStolen*window { // a few long gaps can all be in loops of one kind
-		busy = min(own, w.Usual*float64(w.Packets))
+	// A few long gaps can all be in loops of one kind.
+	if usual := w.usualCycles(); usual > 0 && stolen-given > mostStolen*window {
+		busy = min(own, usual*float64(w.Packets))
 		empty = own - busy
 	}
 	batches := batchCost(w, busy, empty)
@@ -55,8 +57,8 @@ func modelOf(e *Evidence, w *Worker, causes []*Cause) Model {
 	if w.BusyLoops > 0 {
 		m.Batch = float64(w.Packets) / float64(w.BusyLoops)
 	}
-	if own > 0 {
-		m.Headroom = (empty + batches) / own
+	if own+given > 0 {
+		m.Headroom = (empty + batches + given) / (own + given)
 	}
 	if w.Packets > 0 {
 		m.PerPacket = (busy - batches) / float64(w.Packets)
@@ -97,6 +99,16 @@ func cyclesOf(causes []*Cause, e *Evidence, w *Worker, window float64) float64 {
 		return window
 	}
 	return sum
+}
+
+// givenAway returns the cycles for which the worker gave its CPU away by itself.
+func givenAway(causes []*Cause, w *Worker) (cycles float64) {
+	for _, c := range causes {
+		if rowOf(c.Kind).voluntary {
+			cycles += float64(c.LostNS) / 1e9 * w.HzTSC
+		}
+	}
+	return cycles
 }
 
 // batchCost returns what loops of few packets cost more than full ones: the cost of an empty poll for each loop that

@@ -6,35 +6,66 @@ import (
 	"slices"
 )
 
-// absence is a time in which a worker did not poll.
+// absence is a time in which a worker did not poll, or polled more slowly.
 type absence struct {
 	from, ns int64
 	cause    *Cause
+	left     float64 // share of its usual speed at which the worker polled meanwhile
 }
 
 // backlog models the receive ring of one worker as a queue: packets arrive at a constant rate, the worker serves them
 // at the rate that its core can do, and what arrives while the ring is full is lost.
 type backlog struct {
-	seconds  float64
+	ns       int64   // length of the window
 	received float64 // packets/s that the worker received
-	service  float64 // packets/s that it serves while it polls
+	service  float64 // packets/s that it serves while it polls and nothing interrupts it
 	ring     float64 // packets
 	absences []absence
 	weight   map[*Cause]float64 // of a recorded absence: how many absences of its cause it stands for
+	// share of the time outside the absences that each cause took in pieces which were not recorded one by one
+	slowed map[*Cause]float64
+	slow   float64 // their sum
 }
 
 // overflowsOf returns, by cause, the packets/s that arrived while a worker was away and found no room in its ring.
 func overflowsOf(e *Evidence, w *Worker, m *Model, a *account) map[*Cause]float64 {
-	b := backlog{seconds: e.Seconds, received: m.Achieved, service: m.Expected, ring: float64(ringOf(e, w)),
-		weight: map[*Cause]float64{}}
+	b := backlog{ns: e.ns(), received: m.Achieved, service: m.Expected, ring: float64(ringOf(e, w)),
+		weight: map[*Cause]float64{}, slowed: map[*Cause]float64{}}
 	if e.Trace != nil {
 		b.recorded(e, w, a)
 		b.estimated(e, slices.DeleteFunc(slices.Clone(a.causes), func(c *Cause) bool { return !rowOf(c.Kind).unseen }))
 	} else {
 		b.estimated(e, a.causes)
 	}
-	return b.lost(b.arrivals())
+	b.unrecorded(a.causes)
+	return b.split(w, m)
 }
+
+// split returns what each cause lost. The rate of arrival is the one that the worker received before the window if the
+// absences explain the difference to what it receives now; the difference is then the sum of the losses. Otherwise the
+// rate follows from the absences alone. A worker without time left shows no such rate: it may be offered as much as its
+// core can do.
+func (b *backlog) split(w *Worker, m *Model) map[*Cause]float64 {
+	alone := b.arrivals()
+	if before, known := w.arrivedBefore(alone); known && before > b.received && before < mostApart*b.service {
+		out, sum := b.lost(before)
+		if missing := before - b.received; sum > missing/mostApart && sum < missing*mostApart {
+			for c := range out {
+				out[c] *= missing / sum
+			}
+			return out
+		}
+	}
+	if m.saturated() {
+		alone = max(b.received, b.service)
+	}
+	out, _ := b.lost(alone)
+	return out
+}
+
+// mostApart is the factor by which the losses of the model may differ from the rate that is missing, and the rate
+// before from what the core can do. If they differ more, the traffic has changed.
+const mostApart = 2
 
 // recorded adds the recorded absences, in order of time. The kernel records a limited number of gaps per second; the
 // weight makes up for the rest.
@@ -46,19 +77,19 @@ func (b *backlog) recorded(e *Evidence, w *Worker, a *account) {
 			continue
 		}
 		if c := a.causeOf(eventOfGap(g)); c != nil {
-			ns := g.NS
+			left := 0.0
 			if c.elsewhere > 0 { // it polled there, except while it waited
-				ns = int64(float64(ns) * float64(c.LostNS) / float64(c.elsewhere))
+				left = 1 - float64(c.LostNS)/float64(c.elsewhere)
 			}
-			b.absences = append(b.absences, absence{g.From, ns, c})
-			recorded[c] += ns
+			b.absences = append(b.absences, absence{g.From, g.NS, c, left})
+			recorded[c] += g.NS
 		}
 	}
 	slices.SortFunc(b.absences, func(x, y absence) int { return cmp.Compare(x.from, y.from) })
 	for c, ns := range recorded {
 		b.weight[c] = 1
 		if e.Trace.Lost > 0 && ns > 0 {
-			b.weight[c] = max(1, float64(c.LostNS)/float64(ns))
+			b.weight[c] = max(1, float64(max(c.LostNS, c.elsewhere))/float64(ns))
 		}
 	}
 }
@@ -69,7 +100,7 @@ func (b *backlog) estimated(e *Evidence, causes []*Cause) {
 		times := max(1, c.Times)
 		n := min(times, mostEstimated)
 		for i := range n {
-			b.absences = append(b.absences, absence{i * e.ns() / n, c.LostNS / times, c})
+			b.absences = append(b.absences, absence{i * e.ns() / n, c.LostNS / times, c, 0})
 		}
 		b.weight[c] = float64(times) / float64(n)
 	}
@@ -78,17 +109,30 @@ func (b *backlog) estimated(e *Evidence, causes []*Cause) {
 
 const mostEstimated = 10000 // absences of one cause; each then stands for several
 
+// unrecorded computes how much the worker is slowed down by what is too short to be recorded one by one.
+func (b *backlog) unrecorded(causes []*Cause) {
+	known := map[*Cause]float64{}
+	present := float64(b.ns)
+	for _, a := range b.absences {
+		known[a.cause] += float64(a.ns) * b.weight[a.cause]
+		present -= float64(a.ns)
+	}
+	for _, c := range causes {
+		if rest := float64(c.LostNS) - known[c]; rest > 0 && !rowOf(c.Kind).voluntary {
+			b.slowed[c] = rest / max(present, rest)
+			b.slow += b.slowed[c]
+		}
+	}
+	b.slow = min(b.slow, 1)
+}
+
 // arrivals returns the packets/s that were sent to the worker: those that it received and those that found no room. A
 // worker with time left cannot have been sent more than its core can do.
 func (b *backlog) arrivals() float64 {
 	low, high := b.received, max(b.received, b.service)
 	for range 40 {
 		middle := (low + high) / 2
-		lost := 0.0
-		for _, n := range b.lost(middle) {
-			lost += n
-		}
-		if middle-lost < b.received {
+		if _, lost := b.lost(middle); middle-lost < b.received {
 			low = middle
 		} else {
 			high = middle
@@ -97,20 +141,48 @@ func (b *backlog) arrivals() float64 {
 	return high
 }
 
-// lost returns the packets/s that each cause loses at a rate of arrival.
-func (b *backlog) lost(rate float64) map[*Cause]float64 {
-	out := map[*Cause]float64{}
-	queued, end := 0.0, int64(0)
-	for _, a := range b.absences {
-		queued = max(0, queued-(b.service-rate)*float64(max(0, a.from-end))/1e9)
-		queued += rate * float64(max(0, a.from+a.ns-max(a.from, end))) / 1e9
-		if over := queued - b.ring; over > 0 {
-			out[a.cause] += over * b.weight[a.cause] / b.seconds
-			queued = b.ring
+// lost returns the packets/s that each cause loses at a rate of arrival, and their sum. What is lost because the rate
+// is higher than the core can do has no cause here.
+func (b *backlog) lost(rate float64) (out map[*Cause]float64, sum float64) {
+	queued := 0.0
+	for range 2 { // the first turn finds out how full the ring is when the window begins
+		out = map[*Cause]float64{}
+		end := int64(0)
+		for _, a := range b.absences {
+			queued = b.present(rate, queued, a.from-end, out)
+			away := float64(max(0, a.from+a.ns-max(a.from, end))) / 1e9
+			queued = max(0, queued+(rate-b.service*a.left)*away)
+			if over := queued - b.ring; over > 0 {
+				out[a.cause] += over * b.weight[a.cause]
+				queued = b.ring
+			}
+			end = max(end, a.from+a.ns)
 		}
-		end = max(end, a.from+a.ns)
+		queued = b.present(rate, queued, b.ns-end, out)
 	}
-	return out
+	for c := range out {
+		out[c] /= float64(b.ns) / 1e9
+		sum += out[c]
+	}
+	return out, sum
+}
+
+// present lets the worker poll for ns, and returns how many packets are queued then. The ring overflows only if the
+// worker is too slow for the rate: the causes that slow it down share what it could have served without them.
+func (b *backlog) present(rate, queued float64, ns int64, out map[*Cause]float64) float64 {
+	if ns <= 0 {
+		return queued
+	}
+	queued += (rate - b.service*(1-b.slow)) * float64(ns) / 1e9
+	over := queued - b.ring
+	if over <= 0 {
+		return max(0, queued)
+	}
+	over = min(over, b.service*b.slow*float64(ns)/1e9)
+	for c, share := range b.slowed {
+		out[c] += over * share / b.slow
+	}
+	return b.ring
 }
 
 // ringOf returns the size of the smallest ring that the worker polls.

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+package explain
+
+// Past is what a worker did in an interval before the window.
+type Past struct {
+	Seconds                        float64
+	Packets, BusyLoops, BusyCycles uint64
+	WaitedNS                       int64 // ready to run while another thread had its CPU
+}
+
+func (p *Past) rate() float64 { return float64(p.Packets) / p.Seconds }
+
+const (
+	quietShare = 0.01 // of an interval, for which a worker may wait: more disturbs it
+	steadyRate = 0.05 // by which the rates of two intervals differ if the traffic is steady
+)
+
+// quiet says whether nothing took the worker's CPU in the interval.
+func (p *Past) quiet() bool { return p.Seconds > 0 && float64(p.WaitedNS) < quietShare*p.Seconds*1e9 }
+
+// arrivedBefore returns the packets/s that came in when the worker was last undisturbed and the traffic was steady; of
+// these rates the one that is next to near. False: it is not known.
+func (w *Worker) arrivedBefore(near float64) (rate float64, known bool) {
+	var low, high float64
+	n := 0
+	for i := len(w.Past) - 1; i >= 0 && n < enoughPast; i-- {
+		p := &w.Past[i]
+		switch r := p.rate(); {
+		case !p.quiet():
+		case n > 0 && r >= high*(1-steadyRate) && r <= low*(1+steadyRate):
+			low, high, n = min(low, r), max(high, r), n+1
+		case n >= leastPast:
+			return min(max(near, low), high), true
+		default: // the traffic changed in the interval before
+			low, high, n = r, r, 1
+		}
+	}
+	return min(max(near, low), high), n >= leastPast
+}
+
+// Intervals that tell a steady rate.
+const (
+	leastPast  = 2
+	enoughPast = 10
+)
+
+// usualCycles returns what a packet cost in the last quiet intervals; 0: not known.
+func (w *Worker) usualCycles() float64 {
+	var packets, cycles uint64
+	n := 0
+	for i := len(w.Past) - 1; i >= 0 && n < enoughPast; i-- {
+		if p := &w.Past[i]; p.quiet() && p.Packets > 0 {
+			packets, cycles, n = packets+p.Packets, cycles+p.BusyCycles, n+1
+		}
+	}
+	if packets < enoughPackets {
+		return w.Usual
+	}
+	return float64(cycles) / float64(packets)
+}
