@@ -26,9 +26,9 @@ func newIntrudeMatrix(a *app) *cobra.Command {
 		})
 	cmd.Long = `Disturb a worker in one way after the other, each time with a new corelaned under traffic, and run
 explain. The cause that it ranks first has to be the true one, and has to name who did it. Where the router can know the
-cost, the causes together have to differ from the cost that the generator measured by 25 % at most. The command that
-explain gives is run, and 0.97 of the rate has to come back, unless the case says what a fix would need. A case whose
-tool is missing (perf, gdb, strace) is skipped.
+cost, the causes together have to differ from the cost that the generator measured by 25 % at most, and half of the
+costs by 10 %. The command that explain gives is run, and 0.97 of the offered rate has to come back, unless the case
+says what a fix would need. A case whose tool is missing (perf, gdb, strace) is skipped.
 
 Exit code 1 when a run failed.`
 	intrudeFlags(cmd, &o)
@@ -75,6 +75,9 @@ func (a *app) intrudeMatrix(ctx context.Context, o intrude.Options) error {
 	})
 	if !a.json() && len(all) > 0 {
 		fmt.Fprint(a.stdout, intrude.Markdown(all))
+		if half, n := intrude.HalfOff(all); n > 0 {
+			fmt.Fprintf(a.stdout, "\nThe median of %d costs is off by %.0f %%.\n", n, 100*half)
+		}
 	}
 	return errors.Join(err, intrude.Passed(all))
 }

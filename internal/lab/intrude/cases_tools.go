@@ -5,8 +5,8 @@ import "github.com/corelane/corelane/internal/explain"
 
 // Why a cost cannot be known from within the router.
 const (
-	full = "a worker without time left does not see how much more is offered"
-	none = "a worker that does not run sees no packets"
+	senders = "only the senders know how much more is offered than before"
+	none    = "a worker that does not run sees no packets"
 )
 
 // A real-time thread that moves to the generator's CPU stops the generator.
@@ -18,47 +18,48 @@ const endless = "while :; do :; done"
 func toolCases() []Case {
 	thread, still := kinds(explain.ForeignThread), kinds(explain.Stopped)
 	return []Case{
-		{Name: "thirty", unpriced: full,
+		{Name: "thirty",
 			Summary: "thirty busy processes of one program", Kinds: thread, Load: nearly,
 			inject: runs(true, "for i in $(seq 30); do sh -c '"+endless+"' & done; wait")},
 		{Name: "threads", Summary: "the threads of an ordinary program, bound to the worker's CPU", Kinds: thread,
 			Load: half, inject: injectLoad},
-		{Name: "forks", unpriced: full,
+		{Name: "forks",
 			Summary: "a shell on the worker's CPU that starts short processes", Kinds: thread, Load: nearly,
 			inject: runs(true, "while :; do /bin/true; done")},
-		{Name: "probes", unpriced: full,
+		{Name: "probes",
 			Summary: "short processes that a shell on another CPU binds to the worker's", Kinds: thread,
 			Load: nearly, unfixed: "the script that binds them has to be changed",
 			inject: runs(false, "for i in 1 2 3; do sh -c 'while :; do taskset -c $CPU /bin/true; done' & done; wait",
 				"taskset")},
 		{Name: "cron", Summary: "a job of 20 ms that starts ten times a second", Kinds: thread, Load: half,
 			inject: runs(true, "while :; do i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; sleep 0.08; done")},
-		{Name: "nice", unpriced: full,
+		{Name: "nice",
 			Summary: "a busy thread of nice 10", Kinds: thread, Load: nearly,
 			inject: runs(true, "exec nice -n 10 sh -c '"+endless+"'", "nice")},
 		{Name: "fifo", unfixed: moveAway,
 			Summary: "a real-time thread that never sleeps", Kinds: thread, Load: half,
 			inject: runs(true, "exec chrt -f 1 sh -c '"+endless+"'", "chrt")},
-		{Name: "bursts", unpriced: full, unfixed: moveAway,
+		{Name: "bursts", unfixed: moveAway,
 			Summary: "a real-time thread that runs and sleeps in turn", Kinds: thread, Load: half,
 			inject: runs(true, "exec chrt -f 1 sh -c 'while :; do i=0; while [ $i -lt 9000 ]; do i=$((i+1)); done; "+
 				"sleep 0.01; done'", "chrt")},
-		{Name: "writer", unpriced: full, unfixed: "the disk's interrupt is managed",
+		{Name: "writer", unfixed: "the disk's interrupt is managed",
 			Summary: "a program that writes a file and waits for the disk", Load: nearly,
 			Kinds:  kinds(explain.ForeignThread, explain.Softirq, explain.ManySmall),
 			inject: runs(true, "while :; do dd if=/dev/zero of=$DIR/file bs=64k count=16 conv=fsync; done", "dd")},
 		{Name: "shares", unpriced: none,
 			Summary: "a control group with next to no share of the CPU, beside a busy thread",
 			Kinds:   thread, Load: half, inject: injectShares},
-		{Name: "perf", unpriced: full, unfixed: "the profiler has to end",
+		{Name: "perf", unfixed: "the profiler has to end",
 			Summary: "perf record of all CPUs, 20,000 samples a second", Kinds: kinds(explain.TimerTick),
 			Load: nearly, inject: runs(false, "exec perf record -q -a -F 20000 -o $DIR/perf.data", "perf")},
-		{Name: "gdb", unpriced: full,
+		{Name: "gdb",
 			Summary: "gdb that takes backtraces of all threads", Kinds: still, Load: half,
 			unfixed: "the loop that starts gdb has to end", inject: then(runs(false,
 				"while :; do gdb -q -batch -p $PID -ex 'thread apply all bt 1' </dev/null; sleep 1; done", "gdb"),
 				resume)},
-		{Name: "strace", Summary: "strace that attaches again and again", Kinds: still, Load: half,
+		{Name: "strace", Summary: "strace that attaches again and again", Load: half,
+			Kinds:   kinds(explain.Stopped, explain.Nothing), // on a quiet machine the stops lose no packets
 			unfixed: "the loop that starts strace has to end", inject: then(runs(false,
 				"while :; do timeout 0.1 strace -q -f -p $PID -o /dev/null; done", "strace"), resume)},
 		{Name: "signal", unpriced: none,
@@ -71,10 +72,10 @@ func toolCases() []Case {
 		{Name: "moved", Summary: "taskset that moves the worker again and again", Kinds: kinds(explain.Moved),
 			Load: half, unfixed: "the loop that starts taskset has to end",
 			inject: runs(false, "while :; do taskset -pc 0 $TID; sleep 0.5; done", "taskset")},
-		{Name: "hog-and-stop", unpriced: full,
+		{Name: "hog-and-stop",
 			Summary: "a busy thread, and SIGSTOP for 50 ms once a second", Kinds: thread, Load: half,
 			second: explain.Stopped, unfixed: "one command cannot fix two causes", inject: both(injectHog, injectStop)},
-		{Name: "hog-and-softirq", unpriced: full,
+		{Name: "hog-and-softirq",
 			Summary: "a busy thread, and kernel traffic on the same CPU", Load: half,
 			Kinds: kinds(explain.ForeignThread, explain.Softirq), unfixed: "one command cannot fix two causes",
 			inject: both(injectHog, injectSoftirq)},

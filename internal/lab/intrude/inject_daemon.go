@@ -184,7 +184,7 @@ func injectElephant(ctx context.Context, b *loadedVictim) (*injection, error) {
 			return nil, err
 		}
 		if after.State.Packets-before.State.Packets > 1000 {
-			return &injection{culprit: Culprit{Port: tenant}, undo: undo, offered: elephant * b.capacity}, nil
+			return &injection{culprit: Culprit{Port: tenant}, undo: undo}, nil
 		}
 	}
 	return nil, errors.Join(undo(), fmt.Errorf("none of 16 flows reached worker 0"))

@@ -2,6 +2,7 @@
 package intrude
 
 import (
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -51,18 +52,6 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-func TestCost(t *testing.T) {
-	for _, c := range []struct {
-		o    Outcome
-		want float64
-	}{{Outcome{Before: 9, During: 4}, 5}, {Outcome{Before: 4, During: 9}, 0},
-		{Outcome{Before: 4, During: 9, Offered: 12}, 3}} {
-		if got := c.o.Cost(); got != c.want {
-			t.Errorf("%+v costs %v, want %v", c.o, got, c.want)
-		}
-	}
-}
-
 // Each kind of cause has a case. Each case has its own name, and traffic that a worker can take.
 func TestCases(t *testing.T) {
 	seen, found := map[string]bool{}, map[explain.Kind]bool{}
@@ -91,17 +80,47 @@ func TestCases(t *testing.T) {
 	}
 }
 
-func TestRateOf(t *testing.T) {
+// Windows count by when the generator measured them, even if the message about one came late.
+func TestTrafficOf(t *testing.T) {
 	begin := time.Now()
 	var windows []seen
 	for i := range 10 {
-		windows = append(windows, seen{begin.Add(time.Duration(i+1) * 200 * time.Millisecond), 0.2, uint64(100 * i)})
+		w := seen{start: float64(i) * 0.25, seconds: 0.25, offered: uint64(200 * i), received: uint64(100 * i)}
+		w.arrived = begin.Add(duration(w.start + w.seconds)).Add(time.Duration(i%3) * time.Second)
+		windows = append(windows, w)
 	}
-	if got := rateOf(windows, begin.Add(350*time.Millisecond), begin.Add(850*time.Millisecond)); got != (200+300)/0.4 {
-		t.Errorf("rate %v", got)
+	got := trafficOf(windows, begin.Add(350*time.Millisecond), begin.Add(1100*time.Millisecond))
+	if want := (traffic{(400 + 600) / 0.5, (200 + 300) / 0.5}); got != want || got.lost() != 1000 {
+		t.Errorf("%v, want %v", got, want)
 	}
-	if got := rateOf(windows, begin.Add(time.Hour), begin.Add(2*time.Hour)); got != 0 {
-		t.Errorf("rate of nothing: %v", got)
+	if got := trafficOf(windows, begin.Add(time.Hour), begin.Add(2*time.Hour)); got != (traffic{}) {
+		t.Errorf("of nothing: %v", got)
+	}
+}
+
+// A cost is compared with what was lost beyond the loss before, if it is large enough and the router can know it.
+func TestOff(t *testing.T) {
+	for _, c := range []struct {
+		o    Outcome
+		want float64
+	}{
+		{Outcome{Offered: 10e6, During: 6e6, Said: 5e6}, 0.25},
+		{Outcome{Offered: 10e6, During: 5.5e6, Lossy: 0.5e6, Said: 4e6}, 0},
+		{Outcome{Offered: 10e6, During: 6e6}, 1},
+		{Outcome{Offered: 10e6, During: 6e6, Unpriced: "nobody knows"}, 0},
+		{Outcome{Offered: 10e6, During: 9.95e6, Said: 0.01e6}, 0},
+		{Outcome{Offered: 10e6, During: 10e6, Said: 1e6}, 10},
+	} {
+		if got := c.o.off(); math.Abs(got-c.want) > 1e-9 {
+			t.Errorf("%+v is off by %v, want %v", c.o, got, c.want)
+		}
+	}
+	all := []Outcome{{Passed: true, Offered: 10e6, During: 5e6, Said: 5e6},
+		{Passed: true, Offered: 10e6, During: 5e6, Said: 4e6}, {Passed: true, Offered: 10e6, During: 5e6, Said: 6e6},
+		{Passed: true, Offered: 10e6, During: 10e6}}
+	want := "half of the 3 costs are off by more than 10 %"
+	if err := Passed(all); err == nil || !strings.Contains(err.Error(), want) {
+		t.Error(err)
 	}
 }
 
@@ -153,9 +172,9 @@ func TestMarkdown(t *testing.T) {
 	all := []Outcome{
 		{Case: "hog", Expected: kinds(explain.ForeignThread), Found: explain.Cause{Kind: explain.ForeignThread,
 			Name: "cl-hog", PID: 7, PPS: 2e6}, Passed: true,
-			Seconds: 5, Before: 9e6, During: 7e6},
+			Seconds: 5, Before: 9e6, Offered: 9e6, During: 7e6, Said: 2e6},
 		{Case: "hog", Expected: kinds(explain.ForeignThread), Found: explain.Cause{Kind: explain.IRQ, IRQ: 3, PPS: 1e6},
-			Why: "irq is not it", Seconds: 6, Before: 9e6, During: 6e6},
+			Why: "irq is not it", Seconds: 6, Before: 9e6, Offered: 9e6, During: 6e6, Said: 1e6},
 	}
 	want := "| hog | 1 of 2 | foreign-thread | foreign-thread or irq | cl-hog 7 | 6.0 | 1.00 to 2.00 | 2.00 to 3.00 |"
 	if table := Markdown(all); !strings.Contains(table, want) {

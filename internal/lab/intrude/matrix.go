@@ -27,7 +27,7 @@ type Culprit struct {
 	disk []int  // interrupts of a disk: explain has to name one of them, or softirq BLOCK
 }
 
-// Outcome of one run of a case.
+// Outcome of one run of a case. Rates are frames/s. What the generator was late for was not offered.
 type Outcome struct {
 	Case     string         `json:"case"`
 	Expected []explain.Kind `json:"expected"`
@@ -36,22 +36,31 @@ type Outcome struct {
 	Passed   bool           `json:"passed"`
 	Why      string         `json:"why,omitempty"` // of a failure
 	Seconds  float64        `json:"seconds"`       // until explain answered
-	Before   float64        `json:"before"`        // frames/s received before the disturbance
-	Offered  float64        `json:"offered"`       // during the disturbance
-	During   float64        `json:"during"`
+	Before   float64        `json:"before"`        // received before the disturbance
+	Lossy    float64        `json:"lossy"`         // lost before the disturbance
+	Offered  float64        `json:"offered"`       // in the window of explain
+	During   float64        `json:"during"`        // received in it
+	Said     float64        `json:"said"`          // the cost of all causes that matter
+	Unpriced string         `json:"unpriced,omitempty"`
 	Tracing  bool           `json:"tracing"`
 	Causes   []string       `json:"causes"`            // all causes, in their order
-	After    float64        `json:"after,omitempty"`   // after the command that explain gives; 0: it was not run
+	After    float64        `json:"after,omitempty"`   // the command that explain gives; 0: it was not run
 	Unfixed  string         `json:"unfixed,omitempty"` // why no command can fix it
 	Skipped  string         `json:"skipped,omitempty"` // why the case was not run
+
+	Models []explain.Model `json:"models"` // of the workers
 }
 
-// Cost is the measured one in frames/s: the offered rate less the received one, or the loss of rate by the disturbance.
-func (o *Outcome) Cost() float64 {
-	if o.Offered > 0 {
-		return max(0, o.Offered-o.During)
+// Cost is the measured one: what was offered and did not come back, beyond what was lost before the disturbance.
+func (o *Outcome) Cost() float64 { return max(0, o.Offered-o.During-o.Lossy) }
+
+// off returns by how much the cost that explain reports is off, as a share of the measured one; 0: the case has no cost
+// that the router can know, or too small a one.
+func (o *Outcome) off() float64 {
+	if o.Unpriced != "" || max(o.Said, o.Cost()) < cheap*o.Offered {
+		return 0
 	}
-	return max(0, o.Before-o.During)
+	return math.Abs(o.Said-o.Cost()) / max(o.Cost(), cheap*o.Offered)
 }
 
 // Case is a disturbance and the cause that explain has to find.
@@ -74,7 +83,6 @@ type Case struct {
 type injection struct {
 	culprit Culprit
 	undo    func() error
-	offered float64 // frames/s, if the traffic is the disturbance
 }
 
 // loadedVictim is a victim with traffic through it, ready to be disturbed.
@@ -167,7 +175,8 @@ func (o *Options) matrixCase(ctx context.Context, c Case, each func(Outcome)) (e
 }
 
 const (
-	beforeTime = 1500 * time.Millisecond
+	beforeTime = 3500 * time.Millisecond // the daemon remembers whole seconds
+	afterTime  = 1500 * time.Millisecond
 	takesHold  = 500 * time.Millisecond // until a disturbance has its effect
 )
 
@@ -178,11 +187,11 @@ func (b *loadedVictim) once(ctx context.Context, c Case) (_ *Outcome, err error)
 	if err := wait.For(ctx, takesHold); err != nil {
 		return nil, err
 	}
-	begin := time.Now()
-	if err := wait.For(ctx, beforeTime); err != nil {
+	before, err := b.watch(ctx, beforeTime)
+	if err != nil {
 		return nil, err
 	}
-	o := &Outcome{Case: c.Name, Expected: c.Kinds, Before: b.stream.rate(begin, time.Now())}
+	o := &Outcome{Case: c.Name, Expected: c.Kinds, Before: before.received, Lossy: before.lost(), Unpriced: c.unpriced}
 	i, err := c.inject(ctx, b)
 	if missing := (errMissing{}); errors.As(err, &missing) {
 		o.Skipped, o.Passed = missing.Error(), true
@@ -195,11 +204,17 @@ func (b *loadedVictim) once(ctx context.Context, c Case) (_ *Outcome, err error)
 	if err := wait.For(ctx, takesHold); err != nil {
 		return nil, err
 	}
-	o.Offered = i.offered
 	if err := b.ask(ctx, o, i.culprit, c); err != nil || !o.Passed || b.Ranks {
 		return o, err
 	}
 	return o, b.fix(ctx, o, c)
+}
+
+// watch returns the traffic of the next d.
+func (b *loadedVictim) watch(ctx context.Context, d time.Duration) (traffic, error) {
+	begin := time.Now()
+	err := wait.For(ctx, d+windowMs*time.Millisecond) // the message about the last window takes a moment
+	return b.stream.between(begin, begin.Add(d)), err
 }
 
 // fix runs the command that explain gives. The rate has to come back.
@@ -216,21 +231,19 @@ func (b *loadedVictim) fix(ctx context.Context, o *Outcome, c Case) error {
 	if err := wait.For(ctx, takesHold); err != nil {
 		return err
 	}
-	begin := time.Now()
-	if err := wait.For(ctx, beforeTime); err != nil {
-		return err
+	after, err := b.watch(ctx, afterTime)
+	if o.After = after.received; after.received < comesBack*after.offered {
+		o.Passed, o.Why = false, fmt.Sprintf("after '%s' %.2f of what is offered comes back", o.Found.Fix,
+			after.received/max(1, after.offered))
 	}
-	if o.After = b.stream.rate(begin, time.Now()); o.After < comesBack*o.Before {
-		o.Passed, o.Why = false, fmt.Sprintf("after '%s' the rate is %.2f of what it was", o.Found.Fix,
-			o.After/o.Before)
-	}
-	return nil
+	return err
 }
 
 const (
-	comesBack = 0.97 // of the rate before the disturbance
-	priced    = 0.25 // by which a cost may differ from the measured one
-	cheap     = 0.03 // of the rate: smaller differences are those of two windows without a disturbance
+	comesBack  = 0.97 // of the offered rate
+	priced     = 0.25 // by which a cost may differ from the measured one
+	pricedHalf = 0.10 // by which half of the costs may differ
+	cheap      = 0.01 // of the offered rate: smaller costs are not compared
 )
 
 // ask runs explain and compares.
@@ -240,13 +253,30 @@ func (b *loadedVictim) ask(ctx context.Context, o *Outcome, culprit Culprit, c C
 	if err != nil {
 		return err
 	}
-	o.Wanted, o.Seconds, o.During, o.Tracing = culprit, time.Since(begin).Seconds(), b.stream.rate(begin, time.Now()),
-		report.Tracing
+	o.Wanted, o.Seconds, o.Tracing = culprit, time.Since(begin).Seconds(), report.Tracing
+	if err := wait.For(ctx, windowMs*time.Millisecond); err != nil {
+		return err
+	}
+	during := b.stream.between(report.Started, report.Started.Add(duration(report.Seconds)))
+	o.Offered, o.During, o.Said = during.offered, during.received, saidIn(report)
+	for _, w := range report.Workers {
+		o.Models = append(o.Models, w.Model)
+	}
 	o.judge(report)
 	if o.Passed && !b.Ranks {
 		o.weigh(report, c)
 	}
 	return nil
+}
+
+// saidIn is the cost of all causes that matter.
+func saidIn(r *explain.Report) (pps float64) {
+	for _, c := range r.Causes {
+		if !c.Minor {
+			pps += c.PPS
+		}
+	}
+	return pps
 }
 
 // judge compares the first cause of the report.
@@ -272,16 +302,9 @@ func (o *Outcome) judge(r *explain.Report) {
 
 // weigh compares what explain says of the cost and of a second cause.
 func (o *Outcome) weigh(r *explain.Report, c Case) {
-	said := 0.0
-	for _, cause := range r.Causes {
-		if !cause.Minor && cause.Kind != explain.ManySmall {
-			said += cause.PPS
-		}
-	}
-	off := math.Abs(said - o.Cost())
 	switch {
-	case c.unpriced == "" && off > priced*o.Cost() && off > cheap*o.Before:
-		o.Why = fmt.Sprintf("its cost is said to be %.2f Mpps, not %.2f", said/1e6, o.Cost()/1e6)
+	case o.off() > priced:
+		o.Why = fmt.Sprintf("its cost is said to be %.2f Mpps, not %.2f", o.Said/1e6, o.Cost()/1e6)
 	case c.second != "" && !slices.ContainsFunc(r.Causes, func(f explain.Cause) bool {
 		return f.Kind == c.second && !f.Minor
 	}):

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/corelane/corelane/internal/explain"
+	"github.com/corelane/corelane/internal/stat"
 )
 
 // Markdown writes the table of all runs for documents, a line for each case.
@@ -28,7 +29,7 @@ func Markdown(all []Outcome) string {
 	return b.String()
 }
 
-// Passed is an error that names the runs that failed.
+// Passed is an error that names the runs that failed, and says by how much half of the costs are off at most.
 func Passed(all []Outcome) error {
 	var list []string
 	for _, o := range all {
@@ -36,10 +37,28 @@ func Passed(all []Outcome) error {
 			list = append(list, o.Case+": "+o.Why)
 		}
 	}
-	if len(list) == 0 {
-		return nil
+	if len(list) > 0 {
+		return fmt.Errorf("%d of %d runs failed: %s", len(list), len(all), strings.Join(list, "; "))
 	}
-	return fmt.Errorf("%d of %d runs failed: %s", len(list), len(all), strings.Join(list, "; "))
+	if half, n := HalfOff(all); half > pricedHalf {
+		return fmt.Errorf("half of the %d costs are off by more than %.0f %%: the median is %.0f %%", n,
+			100*pricedHalf, 100*half)
+	}
+	return nil
+}
+
+// HalfOff returns the median of how far the reported costs are off, and the number of costs.
+func HalfOff(all []Outcome) (median float64, n int) {
+	var off []float64
+	for i := range all {
+		if o := &all[i]; o.Skipped == "" && o.Unpriced == "" && o.Cost() >= cheap*o.Offered {
+			off = append(off, o.off())
+		}
+	}
+	if len(off) == 0 {
+		return 0, 0
+	}
+	return stat.Median(off), len(off)
 }
 
 func caseOrder(all []Outcome) (names []string) {
@@ -94,9 +113,12 @@ func slowest(runs []Outcome) (seconds float64) {
 
 // saidText is the cost that explain reports, and the bound of the cost that it cannot attribute.
 func saidText(runs []Outcome) string {
-	text := rangeText(runs, func(o *Outcome) float64 { return o.Found.PPS })
+	text := rangeText(runs, func(o *Outcome) float64 { return o.Said })
 	if runs[0].Found.Recoverable > 0 {
 		text += ", at most " + rangeText(runs, func(o *Outcome) float64 { return o.Found.Recoverable }) + " more"
+	}
+	if runs[0].Unpriced != "" {
+		text += " (" + runs[0].Unpriced + ")"
 	}
 	return text
 }

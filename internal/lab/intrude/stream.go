@@ -12,7 +12,7 @@ import (
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
 )
 
-// stream is traffic that flows until it is stopped, with its received frames.
+// stream is traffic that flows until it is stopped, with the frames of its windows.
 type stream struct {
 	victim *victim
 	ended  chan error
@@ -21,12 +21,18 @@ type stream struct {
 	windows []seen
 }
 
-// seen is one window of the traffic.
+// seen is one window of the traffic. Frames that the generator itself was late for were not offered.
 type seen struct {
-	end      time.Time
-	seconds  float64
-	received uint64
+	start, seconds    float64   // since the traffic began
+	arrived           time.Time // when the generator's message about it came
+	offered, received uint64
 }
+
+// traffic is the mean of a period, in frames/s.
+type traffic struct{ offered, received float64 }
+
+// lost is what was offered and did not come back, in frames/s.
+func (t traffic) lost() float64 { return max(0, t.offered-t.received) }
 
 const (
 	windowMs = 200
@@ -42,7 +48,8 @@ func (l *victim) flow(ctx context.Context, spec *apiv1.GeneratorTrial) *stream {
 		_, err := l.run(ctx, spec, func(w *apiv1.GeneratorWindow) {
 			s.mu.Lock()
 			defer s.mu.Unlock()
-			s.windows = append(s.windows, seen{time.Now(), w.Seconds, w.Received})
+			s.windows = append(s.windows, seen{w.StartSeconds, w.Seconds, time.Now(), w.Due - min(w.Due, w.Late),
+				w.Received})
 		})
 		s.ended <- err
 	}()
@@ -70,25 +77,37 @@ func (s *stream) stop(ctx context.Context) error {
 
 const stopAgain = 200 * time.Millisecond
 
-// rate is the received one in a period, in frames/s, from the windows within it.
-func (s *stream) rate(from, to time.Time) float64 {
+// between returns the traffic of a period, from the windows within it.
+func (s *stream) between(from, to time.Time) traffic {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return rateOf(s.windows, from, to)
+	return trafficOf(s.windows, from, to)
 }
 
-func rateOf(windows []seen, from, to time.Time) float64 {
-	var frames uint64
+func trafficOf(windows []seen, from, to time.Time) traffic {
+	var offered, received uint64
 	var seconds float64
+	begin := beginOf(windows)
 	for _, w := range windows {
-		if begin := w.end.Add(-time.Duration(w.seconds * float64(time.Second))); !begin.Before(from) &&
-			!w.end.After(to) {
-			frames += w.received
-			seconds += w.seconds
+		start := begin.Add(duration(w.start))
+		if !start.Before(from) && !start.Add(duration(w.seconds)).After(to) {
+			offered, received, seconds = offered+w.offered, received+w.received, seconds+w.seconds
 		}
 	}
 	if seconds == 0 {
-		return 0
+		return traffic{}
 	}
-	return float64(frames) / seconds
+	return traffic{float64(offered) / seconds, float64(received) / seconds}
 }
+
+// beginOf returns when the traffic began. Messages can be late, but not early.
+func beginOf(windows []seen) (begin time.Time) {
+	for i, w := range windows {
+		if t := w.arrived.Add(-duration(w.start + w.seconds)); i == 0 || t.Before(begin) {
+			begin = t
+		}
+	}
+	return begin
+}
+
+func duration(seconds float64) time.Duration { return time.Duration(seconds * float64(time.Second)) }
