@@ -19,23 +19,25 @@ void burst_init(struct burst *b)
 // A burst is doubled only if its walk would still be short, or the bound would never settle.
 static void burst_adapt(struct burst *b, uint64_t cycles)
 {
-	uint16_t now = *b->most > 0 ? *b->most : BATCH;
+	uint16_t now = *b->most > 0 ? *b->most : BATCH, next;
 
 	if (cycles > burst_cycles(BURST_WALK_US))
-		*b->most = (uint16_t)RTE_MAX(now / 2, BURST_LEAST);
+		next = (uint16_t)RTE_MAX(now / 2, BURST_LEAST);
 	else if (b->brought == now && cycles < burst_cycles(BURST_WALK_US) * 2 / 5)
-		*b->most = 2 * now < BATCH ? (uint16_t)(2 * now) : 0;
+		next = 2 * now < BATCH ? (uint16_t)(2 * now) : 0;
+	else
+		return;
+	__atomic_store_n(b->most, next, __ATOMIC_RELAXED);
 }
 
 void burst_walked(struct burst *b, uint64_t now, uint64_t cycles)
 {
 	bool needed = cycles > burst_cycles(BURST_WALK_US);
 
-	if (b->brought >= BURST_LEAST) {
+	if (b->bounded && b->brought >= BURST_LEAST) {
 		needed |= b->brought == *b->most;
 		burst_adapt(b, cycles);
 	}
-	b->brought = 0;
 	if (needed)
 		b->until = now + burst_cycles(1000 * BURST_CALM_MS);
 	b->bounded = now < b->until;

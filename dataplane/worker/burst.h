@@ -14,7 +14,8 @@
 #define BURST_LEAST 8     // packets; drivers with vector instructions return none when they are asked for fewer
 #define BURST_CALM_MS 100 // without a long walk or a bounded burst: then bursts are not bounded any more
 
-// A source's largest burst is a uint16_t of its queue or ring, 0 = BATCH.
+// A source's largest burst is a uint16_t of its queue or ring, 0 = BATCH. The worker that polls the source writes it; one
+// that is about to get the queue, or has lost it, may read it.
 struct burst {
 	bool bounded;     // bursts are bounded
 	uint64_t longest; // TSC cycles; burst_walked() is due after a longer walk. 0 while bursts are bounded
@@ -29,10 +30,21 @@ void burst_init(struct burst *b);
 // walk has polled may be freed then.
 void burst_walked(struct burst *b, uint64_t now, uint64_t cycles);
 
-// How many packets a source may bring into a walk with this room.
-static inline uint16_t burst_room(const uint16_t *most, uint16_t room)
+// Before a walk's first source: what an earlier walk polled may belong to another worker by now, or be freed.
+static inline void burst_begin(struct burst *b)
 {
-	return *most > 0 && *most < room ? *most : room;
+	b->brought = 0;
+}
+
+static inline uint16_t burst_most(const uint16_t *most)
+{
+	return __atomic_load_n(most, __ATOMIC_RELAXED);
+}
+
+// How many packets a source with this largest burst may bring into a walk with this room.
+static inline uint16_t burst_room(uint16_t most, uint16_t room)
+{
+	return most > 0 && most < room ? most : room;
 }
 
 // A source has brought n packets.

@@ -180,21 +180,23 @@ static __rte_noinline uint16_t port_rx_bounded(struct rte_graph *graph, struct r
 					       const struct handoff_list *in, struct rx_list *l, unsigned injected)
 {
 	unsigned rings = in ? in->n : 0, i, total = injected, at = w->next_queue;
-	uint16_t n, room, *most;
+	uint16_t n, room, *source, most;
 	bool alone = false;
 
+	burst_begin(&w->burst);
 	for (i = 0; i < rings + l->n && BATCH - total >= POLL_MIN && !alone; i++, at++) {
 		if (at >= rings + l->n)
 			at = 0;
-		most = at < rings ? &in->h[at]->most : &l->q[at - rings]->most;
-		if (*most > 0 && total > injected)
+		source = at < rings ? &in->h[at]->most : &l->q[at - rings]->most;
+		most = burst_most(source);
+		if (most > 0 && total > injected)
 			break;
 		room = burst_room(most, (uint16_t)(BATCH - total));
 		n = at < rings ? port_rx_poll_ring(graph, node, in->h[at], room)
 			       : port_rx_poll_queue(graph, node, w, l->q[at - rings], room);
 		total += n;
-		burst_brought(&w->burst, most, n);
-		alone = n > 0 && n == *most;
+		burst_brought(&w->burst, source, n);
+		alone = n > 0 && n == most;
 	}
 	w->next_queue = at;
 	w->polled = total;

@@ -372,6 +372,23 @@ static void least_burst(void **state)
 	assert_int_equal(port_get(RED0)->queues[0].most, 0);
 }
 
+// A walk that another thread interrupted is not judged. The queue that it polled may belong to another worker afterwards.
+static void interrupted_walk_is_forgotten(void **state)
+{
+	unsigned n[PORTS_END], i;
+
+	costly_port();
+	for (i = 0; i < 20; i++)
+		timed_walk(n);
+	router_worker()->next_queue = 0;
+	walk(n);
+	assert_int_equal(n[RED0], BATCH / 8);
+	list->n = 0;
+	walk(n);
+	burst_walked(&router_worker()->burst, clock_now, 2 * LONGEST);
+	assert_int_equal(port_get(RED0)->queues[0].most, BATCH / 8);
+}
+
 static struct rte_mbuf *inject(uint16_t port, enum inject edge)
 {
 	struct rte_mbuf *m = router_hex("000102030405060708090a0b0c0d");
@@ -431,6 +448,7 @@ int main(void)
 		cmocka_unit_test_setup(small_bursts_share, reset),
 		cmocka_unit_test_setup(bound_ends, reset),
 		cmocka_unit_test_setup(least_burst, reset),
+		cmocka_unit_test_setup(interrupted_walk_is_forgotten, reset),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);
