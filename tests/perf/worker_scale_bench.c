@@ -42,6 +42,7 @@ struct feed { // of a worker
 	struct rte_mbuf made[PACKETS];
 	uint8_t frames[PACKETS][FRAME_MAX];
 	uint64_t given, sent;
+	unsigned next;
 } __rte_cache_aligned;
 
 static struct feed feeds[WORKERS];
@@ -58,17 +59,20 @@ static uint16_t give(struct port_queue *q, struct rte_mbuf **out, uint16_t n)
 	struct feed *f = &feeds[q->index];
 	unsigned i;
 
-	if (!flowing || q->port != source || n < PACKETS || f->given != f->sent)
+	if (!flowing || q->port != source || f->given != f->sent)
 		return 0;
-	for (i = 0; i < PACKETS; i++) {
-		memcpy(f->pkts[i], &f->made[i], sizeof(f->made[i]));
-		memcpy(rte_pktmbuf_mtod(f->pkts[i], void *), f->frames[i], FRAME_MAX);
+	n = RTE_MIN(n, PACKETS);
+	for (i = 0; i < n; i++) {
+		unsigned at = f->next++ % PACKETS;
+
+		memcpy(f->pkts[at], &f->made[at], sizeof(f->made[at]));
+		memcpy(rte_pktmbuf_mtod(f->pkts[at], void *), f->frames[at], FRAME_MAX);
+		out[i] = f->pkts[at];
 		if (writes_shared)
 			__atomic_fetch_add(&shared, 1, __ATOMIC_RELAXED);
 	}
-	memcpy(out, f->pkts, sizeof(f->pkts));
-	f->given += PACKETS;
-	return PACKETS;
+	f->given += n;
+	return n;
 }
 
 static uint16_t take(struct port_queue *q, struct rte_mbuf **in, uint16_t n)
