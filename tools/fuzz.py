@@ -83,8 +83,11 @@ def until_paused(command, log, pause, interrupt):
     """Runs a command in a process group of its own, and interrupts it when the file `pause` appears. Returns its exit code
     and its output."""
     with open(log, "w", errors="replace") as out:
-        process = subprocess.Popen(command, cwd=ROOT, stdout=out, stderr=subprocess.STDOUT, env=ENVIRONMENT, start_new_session=True)
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # an interrupt waits until the program can be killed
+        process = subprocess.Popen(command, cwd=ROOT, stdout=out, stderr=subprocess.STDOUT, env=ENVIRONMENT, start_new_session=True,
+                                   preexec_fn=lambda: signal.pthread_sigmask(signal.SIG_SETMASK, mask))
         try:
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
             while process.poll() is None:
                 if pause and pause.exists():
                     os.killpg(process.pid, interrupt)

@@ -9,6 +9,7 @@ import glob
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -36,7 +37,9 @@ SETTINGS = [
 DAEMON = os.environ.get("CORELANED", os.path.join(CHECKOUT, "build", "dataplane", "corelaned"))
 
 # A network namespace is seen in a sysfs that was mounted in it; the cgroups below have to be carried over.
+# Thread 2 of a host is kthreadd; a namespace without it is a container's.
 ENTER = """set -e
+%s/kthreadd infinity &
 hold=$(mktemp -d)
 mount --rbind /sys/fs/cgroup $hold
 mount -t sysfs sysfs /sys
@@ -71,7 +74,8 @@ class Machine:
         self.tmp, self.state = str(tmp), str(tmp / "state")
         self.cpus = sorted(os.sched_getaffinity(1))
         mask = f"{sum(1 << c for c in self.cpus):x}"
-        command = ["unshare", "--pid", "--mount", "--net", "--fork", "--kill-child", "--mount-proc", "bash", "-c", ENTER % (mask, mask)]
+        os.symlink(shutil.which("sleep"), self.tmp + "/kthreadd")
+        command = ["unshare", "--pid", "--mount", "--net", "--fork", "--kill-child", "--mount-proc", "bash", "-c", ENTER % (self.tmp, mask, mask)]
         self.holder = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, preexec_fn=self.everywhere)
         assert self.holder.stdout.readline() == "ready\n"
         children = read(f"/proc/{self.holder.pid}/task/{self.holder.pid}/children").split()
