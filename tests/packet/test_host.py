@@ -370,7 +370,10 @@ def test_switching_under_traffic(link):
             got += r.wait(0.002, lambda fs: False)[0]
         thread.join()
         got += r.wait(3, lambda fs: len(got) + len(fs) >= sent)[0]
-    assert [struct.unpack("!I", o.data[-4:])[0] for o in got if o.port == link.host] == list(range(sent))
+    numbers = [struct.unpack("!I", o.data[-4:])[0] for o in got if o.port == link.host]
+    missing = sorted(set(range(sent)) - set(numbers))
+    assert not missing, f"{len(missing)} of {sent} are lost: {missing[:5]} to {missing[-1]}"
+    assert numbers == list(range(sent)), "reordered"
     assert sent > 1000
 
 
