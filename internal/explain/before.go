@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 package explain
 
+import "github.com/corelane/corelane/internal/stat"
+
 // Past is what a worker did in an interval before the window.
 type Past struct {
-	Seconds                        float64
-	Packets, BusyLoops, BusyCycles uint64
-	WaitedNS                       int64 // ready to run while another thread had its CPU
+	Seconds                   float64
+	Packets, Loops, BusyLoops uint64
+	BusyCycles, IdleCycles    uint64
+	WaitedNS                  int64 // ready to run while another thread had its CPU
 }
 
 func (p *Past) rate() float64 { return float64(p.Packets) / p.Seconds }
@@ -44,17 +47,23 @@ const (
 	enoughPast = 10
 )
 
-// usualCycles returns what a packet cost in the last quiet intervals; 0: not known.
+// usualCycles returns what a packet costs in full batches when nothing disturbs the worker: a quarter of the quiet
+// intervals had less. 0: not known.
 func (w *Worker) usualCycles() float64 {
-	var packets, cycles uint64
-	n := 0
-	for i := len(w.Past) - 1; i >= 0 && n < enoughPast; i-- {
-		if p := &w.Past[i]; p.quiet() && p.Packets > 0 {
-			packets, cycles, n = packets+p.Packets, cycles+p.BusyCycles, n+1
+	var costs []float64
+	for i := range w.Past {
+		if p := &w.Past[i]; p.quiet() && p.Packets >= leastLoad {
+			costs = append(costs, p.perPacket(w.Idle))
 		}
 	}
-	if packets < enoughPackets {
+	if len(costs) < leastPast {
 		return w.Usual
 	}
-	return float64(cycles) / float64(packets)
+	return stat.Percentile(costs, 0.25)
+}
+
+// perPacket returns the cycles per packet in full batches.
+func (p *Past) perPacket(idle string) float64 {
+	w := Worker{Idle: idle, Packets: p.Packets, BusyLoops: p.BusyLoops, EmptyLoops: p.Loops - min(p.Loops, p.BusyLoops)}
+	return (float64(p.BusyCycles) - batchCost(&w, float64(p.BusyCycles), float64(p.IdleCycles))) / float64(p.Packets)
 }

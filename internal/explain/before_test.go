@@ -3,14 +3,17 @@ package explain
 
 import (
 	"math"
+	"strings"
 	"testing"
 
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
+	"github.com/corelane/corelane/internal/explain/kernel"
 )
 
 // second is a quiet second before the window.
 func second(rate float64) Past {
-	return Past{Seconds: 1, Packets: uint64(rate), BusyLoops: uint64(rate / fullBatch), BusyCycles: uint64(200 * rate)}
+	loops := uint64(rate / fullBatch)
+	return Past{Seconds: 1, Packets: uint64(rate), Loops: loops, BusyLoops: loops, BusyCycles: uint64(200 * rate)}
 }
 
 func seconds(rates ...float64) (out []Past) {
@@ -73,10 +76,41 @@ func TestCostWithoutTimeLeft(t *testing.T) {
 
 func TestPastOf(t *testing.T) {
 	past := pastOf([]*apiv1.WorkerSample{{AgeNs: 4e9, Packets: 1000, BusyCycles: 5, WaitedNs: 7},
-		{AgeNs: 2e9, Packets: 5000, BusyCycles: 105, BusyLoops: 3, WaitedNs: 9},
+		{AgeNs: 2e9, Packets: 5000, Loops: 8, BusyCycles: 105, IdleCycles: 6, BusyLoops: 3, WaitedNs: 9},
 		{AgeNs: 1e9, Packets: 10}, // another worker of that number
 		{AgeNs: 0, Packets: 30}})
-	if len(past) != 2 || past[0] != (Past{2, 4000, 3, 100, 2}) || past[0].rate() != 2000 || past[1].rate() != 20 {
+	if len(past) != 2 || past[0] != (Past{2, 4000, 8, 3, 100, 6, 2}) || past[0].rate() != 2000 || past[1].rate() != 20 {
 		t.Errorf("%+v", past)
+	}
+}
+
+// The time for which an interrupt is not seen is missing in the packets: they cost more than usual.
+func TestHiddenCosts(t *testing.T) {
+	e := loaded(1)
+	e.sum(kernel.Sum{Kind: kernel.KindVector, ID: kernel.VectorFlush, NS: sec, Count: 1e6, Longest: 9000})
+	w := &e.Workers[0]
+	for range 3 { // 9 s of 2 G cycles bring 100 M packets at 180 cycles; usual are 150
+		w.Past = append(w.Past, Past{Seconds: 1, Packets: 8e6, BusyLoops: 8e6 / fullBatch, Loops: 8e6 / fullBatch,
+			BusyCycles: 8e6 * 150})
+	}
+	r := Explain(*e)
+	c, m := find(r, TLBShootdown), r.Workers[0].Model
+	if math.Abs(m.PerPacket-150) > 0.5 || c == nil || math.Abs(c.Share-0.25) > 0.005 ||
+		!strings.Contains(c.Evidence[0].Text, "1.50 s of it to enter and leave the kernel") {
+		t.Errorf("%+v %+v", c, m)
+	}
+	checkSum(t, e, &m)
+}
+
+// What is always there, such as the kernel's ticks, costs packets only because of what matters.
+func TestCostsOfMinorCauses(t *testing.T) {
+	e := loaded(1)
+	e.sum(kernel.Sum{Kind: kernel.KindSoftirq, ID: 3, NS: 2 * sec, Count: 1e5, Longest: msec})
+	e.sum(kernel.Sum{Kind: kernel.KindVector, ID: kernel.VectorTimer, NS: sec / 10, Count: 2500, Longest: 9000})
+	r := Explain(*e)
+	softirq, tick := find(r, Softirq), find(r, TimerTick)
+	want := (softirq.Share + tick.Share) * r.Workers[0].Model.Expected
+	if !tick.Minor || tick.PPS != 0 || math.Abs(softirq.PPS-want) > 0.01*want {
+		t.Errorf("%+v %+v: want %.0f packets/s", softirq, tick, want)
 	}
 }

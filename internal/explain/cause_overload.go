@@ -25,6 +25,12 @@ var overload = row{
 		if nodes := nodesOf(w); len(nodes) > 0 {
 			c.fact(Counted, "the most expensive node is %s with %.0f %% of its time", nodes[0].Name, 100*nodes[0].Share)
 		}
+		if usual := w.usualCycles(); usual > 0 {
+			c.fact(Counted, "a packet usually costs %.0f cycles", usual)
+		}
+		for _, h := range s.e.Host.Handicaps {
+			c.fact(Counted, "%s", h.What)
+		}
 		c.fact(Counted, "this core can process %s packets/s, and %.0f %% of that was reached", packets(m.Expected),
 			100*m.Achieved/max(1, m.Expected))
 	},
@@ -32,6 +38,9 @@ var overload = row{
 		c.Fix = "corelane worker add --cpu " + firstOf(s.e.Host.Housekeeping)
 		c.FixNote = "reduce the work per packet, or add a worker on a CPU that nothing else needs, with queues to " +
 			"poll or ports in hybrid mode:"
+		if h := s.e.Host.Handicaps; len(h) > 0 {
+			c.FixNote = h[0].Remedy + "; then " + c.FixNote
+		}
 	},
 }
 

@@ -14,13 +14,18 @@ var timerTick = row{
 	claim: func(_ *Evidence, _ *Worker, ev event) (culprit, bool) {
 		return culprit{name: "local timer"}, ev.vector(kernel.VectorTimer)
 	},
-	limits: limits{share: usualTicks},
+	limits: limits{share: usualTicks, rate: fastestTick},
 	describe: func(s *scene, c *Cause) {
 		c.Title = fmt.Sprintf("the kernel's timer interrupted %s", s.w.label())
 		c.fact(Counted, "%.0f interrupts/s", float64(c.Times)/s.e.Seconds)
 		if float64(c.Times) > fastestTick*s.e.Seconds {
 			c.Why = "the kernel's own tick comes at most 1000 times per second; the rest are timers of programs " +
 				"(profilers such as perf, timer_create, short sleeps on this CPU)"
+			for _, h := range s.e.Host.Handicaps {
+				if h.Passing {
+					c.fact(Counted, "%s", h.What)
+				}
+			}
 		}
 	},
 	remedy: func(s *scene, c *Cause) {
@@ -28,6 +33,9 @@ var timerTick = row{
 		if float64(c.Times) > fastestTick*s.e.Seconds {
 			c.FixNote = "end the profiler, or move the program that sets these timers to other CPUs; nohz_full= " +
 				"stops only the kernel's own tick"
+			if h := passing(s.e); h != nil {
+				c.FixNote = h.Remedy
+			}
 		}
 	},
 }

@@ -38,6 +38,10 @@ func timesText(c *Cause) string {
 	if c.Longest > 0 {
 		text += ", the longest " + duration(c.Longest)
 	}
+	if c.hidden > 0 {
+		text += fmt.Sprintf(", %s of it to enter and leave the kernel and to fill caches again, as packets cost more "+
+			"than usual", duration(c.hidden))
+	}
 	return text
 }
 

@@ -99,8 +99,9 @@ func pastOf(samples []*apiv1.WorkerSample) (out []Past) {
 		a, b := samples[i-1], samples[i]
 		if b.Packets >= a.Packets && b.BusyCycles >= a.BusyCycles && b.AgeNs < a.AgeNs {
 			out = append(out, Past{Seconds: float64(a.AgeNs-b.AgeNs) / 1e9, Packets: b.Packets - a.Packets,
-				BusyLoops:  stat.Grown(b.BusyLoops, a.BusyLoops),
-				BusyCycles: b.BusyCycles - a.BusyCycles, WaitedNS: int64(stat.Grown(b.WaitedNs, a.WaitedNs))})
+				Loops: stat.Grown(b.Loops, a.Loops), BusyLoops: stat.Grown(b.BusyLoops, a.BusyLoops),
+				BusyCycles: b.BusyCycles - a.BusyCycles, IdleCycles: stat.Grown(b.IdleCycles, a.IdleCycles),
+				WaitedNS: int64(stat.Grown(b.WaitedNs, a.WaitedNs))})
 		}
 	}
 	return out

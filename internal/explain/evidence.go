@@ -143,6 +143,7 @@ type Host struct {
 	Cgroup         host.Cgroup
 	FaultNS        int64                    // measured cost of a page fault on this machine
 	Readers        map[string][]host.Thread // processes at the other end of each port
+	Handicaps      []host.Handicap
 	Unread         []string
 	Housekeeping   string // CPUs without a worker
 }

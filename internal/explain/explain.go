@@ -53,23 +53,30 @@ func Explain(e Evidence) *Report {
 func (f *findings) worker(w *Worker) WorkerReport {
 	a := accountOf(f.e, w)
 	m := modelOf(f.e, w, a.causes)
+	for i := range rows {
+		if rows[i].slower != nil && rows[i].slower(a, &m) {
+			m = modelOf(f.e, w, a.causes)
+		}
+	}
 	f.models[w.ID] = &m
 	overflows := overflowsOf(f.e, w, &m, a)
 	for _, c := range a.causes {
 		c.Grade = gradeOf(f.e, c)
 		c.fact(c.Grade, "%s", timesText(c))
 		judge(&scene{f.e, w, &m}, c, overflows[c])
-		f.describe(c)
-		f.causes = append(f.causes, *c)
 	}
 	for i := range rows {
 		if rows[i].together == nil {
 			continue
 		}
 		if c, ok := rows[i].together(f.e, w, a.causes); ok {
-			f.describe(&c)
-			f.causes = append(f.causes, c)
+			a.causes = append(a.causes, &c)
 		}
+	}
+	chargeOthers(a.causes)
+	for _, c := range a.causes {
+		f.describe(c)
+		f.causes = append(f.causes, *c)
 	}
 	return WorkerReport{ID: w.ID, Label: w.label(), Thread: w.Thread, TID: w.TID, CPU: w.CPU, Model: m,
 		Gaps: gapsOf(f.e, w), Nodes: nodesOf(w)}
@@ -146,8 +153,32 @@ func judge(s *scene, c *Cause, overflow float64) {
 	if l.longest > 0 {
 		long = c.Longest >= l.longest
 	}
-	c.often = l.rate > 0 && float64(c.Times) > l.rate*s.e.Seconds
+	c.often = oftenIn(s.e, c)
 	c.Minor = c.Share < cmp.Or(l.share, minorShare) && !lossy && !long && !c.often
+}
+
+// chargeOthers charges the causes that matter with the packets of those that do not, unless these matter together.
+// Without the former, the worker would have had time for the latter.
+func chargeOthers(causes []*Cause) {
+	minor, others := 0.0, 0.0
+	for _, c := range causes {
+		switch {
+		case rowOf(c.Kind).together != nil:
+			return
+		case c.Minor:
+			minor += c.PPS
+		default:
+			others += c.PPS
+		}
+	}
+	if others == 0 {
+		return
+	}
+	for _, c := range causes {
+		if c.PPS *= 1 + minor/others; c.Minor {
+			c.PPS = 0
+		}
+	}
 }
 
 // nodesOf returns the nodes of a worker, the most expensive first.

@@ -234,6 +234,17 @@ var cases = []struct {
 			Longest: 90_000})
 		e.sum(kernel.Sum{Kind: kernel.KindIPISent, ID: 33, PID: 33, Name: "perf", Count: 1e6})
 	}, IPI, "perf", ""},
+	{"breakpoints in the program", 1, func(e *Evidence) {
+		e.Workers[0].Past = seconds(5e6, 5e6, 5e6)
+		for i := range e.Workers[0].Past {
+			e.Workers[0].Past[i].BusyCycles = 5e6 * 120
+		}
+		e.Host.Handicaps = []host.Handicap{{What: "somebody set breakpoints", Passing: true}}
+	}, CostlyPackets, "breakpoints", ""},
+	{"a usual handicap", 1, func(e *Evidence) {
+		e.Workers[0].Past = seconds(5e6, 5e6, 5e6)
+		e.Host.Handicaps = []host.Handicap{{What: "no hugepages", Remedy: "reserve them"}}
+	}, Overload, "pmd-fwd-0", "corelane worker add"},
 	{"an injected delay", 1, func(e *Evidence) {
 		e.Workers[0].DelayUS, e.Workers[0].Loops = 20, 200000
 	}, Delay, "debug delay", "corelane debug delay --worker 0 --us 0"},

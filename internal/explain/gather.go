@@ -44,6 +44,7 @@ func (e *Evidence) fillHost(root host.Root, before, after *host.Snapshot) {
 	for _, w := range e.Workers {
 		mine = mine.Or(cpuset.Of(w.CPU))
 	}
+	h.Handicaps = root.Handicaps(e.Daemon, mine.IDs())
 	h.Online, h.Housekeeping = online.Len(), online.Without(mine).String()
 	h.FaultNS = host.FaultNS()
 	h.Thaw, h.ThawText = root.Frozen(e.Daemon)

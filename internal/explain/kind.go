@@ -26,6 +26,7 @@ const (
 	Delay         Kind = "injected-delay"
 	OwnWork       Kind = "own-work"
 	Gap           Kind = "gap"
+	CostlyPackets Kind = "costly-packets"
 	ManySmall     Kind = "many-small"
 )
 

@@ -14,6 +14,8 @@ type Model struct {
 	Forwarding float64 `json:"forwarding"`        // share of the window that Achieved would take in full batches
 	Headroom   float64 `json:"headroom"`          // share of its own time that it could still use, 0 to 1
 	Parts      []Part  `json:"parts"`
+
+	own float64 // cycles of the window that nothing took
 }
 
 // Part of the difference.
@@ -52,7 +54,7 @@ func modelOf(e *Evidence, w *Worker, causes []*Cause) Model {
 		empty = own - busy
 	}
 	batches := batchCost(w, busy, empty)
-	m := Model{Achieved: float64(w.Packets) / e.Seconds,
+	m := Model{own: own, Achieved: float64(w.Packets) / e.Seconds,
 		Delivered: float64(w.Packets-min(w.Packets, w.Dropped)) / e.Seconds}
 	if w.BusyLoops > 0 {
 		m.Batch = float64(w.Packets) / float64(w.BusyLoops)

@@ -65,6 +65,8 @@ type Cause struct {
 	all, headroom float64 // Nothing: packets/s of all workers, free share of the busiest
 	groups        []group // ManySmall
 	elsewhere     int64   // Moved: ns on other CPUs
+	hidden        int64   // of LostNS: not seen, but missing in the packets' cost
+	cycles        float64 // CostlyPackets: that a packet costs
 	members       []member
 }
 

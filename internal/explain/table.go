@@ -20,6 +20,8 @@ type row struct {
 	always   func(*account)          // counters of what no kernel event shows
 	losses   func(*findings) []Cause // packets that were lost while the worker had its CPU
 	answers  func(*findings) []Cause // what follows from all other causes; answers are reported first
+	// what the model shows beyond these events and counters; true: it added time, and the model is made again
+	slower func(*account, *Model) bool
 	// what the causes of one worker amount to together
 	together func(*Evidence, *Worker, []*Cause) (Cause, bool)
 	// the name of what the model of a worker counts (modelOf)
@@ -59,8 +61,8 @@ func init() {
 	rows = []row{
 		foreignThread, ownThread, softirq, irq, ipi, tlbShootdown, timerTick, pageFaults, yield, stopped, cgroupQuota,
 		moved, steal, injectedDelay, ownWork,
-		gap, manySmall, readerStopped, ringOverflow, skew, noisyPort, drops, smallBatches, overload, threadEnded,
-		noAnswer, noInput, nothing,
+		costlyPackets, gap, manySmall, readerStopped, ringOverflow, skew, noisyPort, drops, smallBatches, overload,
+		threadEnded, noAnswer, noInput, nothing,
 	}
 }
 

@@ -49,7 +49,7 @@ func TestTable(t *testing.T) {
 			t.Errorf("%s: the row is not complete: %+v", name, r)
 		}
 		reported := r.claim != nil || r.counters != nil || r.always != nil || r.losses != nil || r.answers != nil ||
-			r.together != nil
+			r.together != nil || r.slower != nil
 		remedied := r.remedy != nil || r.noRemedy != ""
 		if reported != (r.describe != nil) || reported != remedied {
 			t.Errorf("%s: a cause has a source, a description and a remedy or a reason for none; a part has none of "+
