@@ -151,3 +151,13 @@ func injectShares(ctx context.Context, b *loadedVictim) (*injection, error) {
 	i.undo = func() error { return errors.Join(hogged(), g.leave()) }
 	return i, nil
 }
+
+// injectUprobes counts calls of functions of the packet path: each call is a breakpoint.
+func injectUprobes(ctx context.Context, b *loadedVictim) (*injection, error) {
+	const script = `exe=$(readlink /proc/$PID/exe)
+perf probe -q -x $exe --add cl_walk=graph_walk --add cl_rx=port_rx || exit 1
+trap 'kill $!; wait; perf probe -q -d "probe_corelaned:cl_*"; exit' TERM
+perf stat -a -e 'probe_corelaned:cl_*' sleep 1000 &
+wait`
+	return runs(false, script, "perf")(ctx, b)
+}
