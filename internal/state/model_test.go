@@ -340,6 +340,9 @@ func (m workersModel) List(_ context.Context, _ *apiv1.WorkerListRequest, s apiv
 func (m workersModel) Latency(context.Context, *apiv1.WorkerLatencyRequest, apiv1.Workers_LatencyServer) error {
 	return errors.New("the model has no loops")
 }
+func (m workersModel) History(context.Context, *apiv1.WorkerHistoryRequest, apiv1.Workers_HistoryServer) error {
+	return nil
+}
 func (m workersModel) ResetLatency(context.Context, *apiv1.WorkerLatencyRequest) (*apiv1.Empty, error) {
 	return nil, errors.New("the model has no loops")
 }
