@@ -14,8 +14,8 @@
 #define BURST_LEAST 8     // packets; drivers with vector instructions return none when they are asked for fewer
 #define BURST_CALM_MS 100 // without a long walk or a bounded burst: then bursts are not bounded any more
 
-// A source's largest burst is a uint16_t of its queue or ring, 0 = BATCH. The worker that polls the source writes it; one
-// that is about to get the queue, or has lost it, may read it.
+// A source's largest burst is a uint16_t of its queue or ring, 0 = BATCH. The worker that polls the source writes it;
+// one that is about to get the queue, or has lost it, may read it.
 struct burst {
 	bool bounded;     // bursts are bounded
 	uint64_t longest; // TSC cycles; burst_walked() is due after a longer walk. 0 while bursts are bounded

@@ -372,7 +372,8 @@ static void least_burst(void **state)
 	assert_int_equal(port_get(RED0)->queues[0].most, 0);
 }
 
-// A walk that another thread interrupted is not judged. The queue that it polled may belong to another worker afterwards.
+// A walk that another thread interrupted is not judged. The queue that it polled may belong to another worker
+// afterwards.
 static void interrupted_walk_is_forgotten(void **state)
 {
 	unsigned n[PORTS_END], i;
