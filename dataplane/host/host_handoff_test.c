@@ -7,6 +7,8 @@
 
 #include <cmocka.h>
 
+#include <rte_cycles.h>
+
 #include "host/host_fixture.h"
 #include "worker/handoff.h"
 #include "worker/spread.h"
@@ -64,8 +66,43 @@ static void handed_over(void **state)
 	assert_int_equal(handoff_take(&ring, got, 3), 2);
 	assert_ptr_equal(got[0], pkts[0]);
 	assert_ptr_equal(got[1], pkts[2]);
+	ring.done = ring.taken;
 	assert_int_equal(meta(got[0])->arg, INJECT_TX);
 	assert_int_equal(meta(got[0])->out_port, host_port(FABRIC0));
+	rte_pktmbuf_free_bulk(pkts, 3);
+}
+
+// A packet must not overtake those that the previous sender has in its ring.
+static void sender_changes(void **state)
+{
+	struct rte_mbuf *pkts[4] = {packet(FABRIC0), packet(FABRIC0), packet(FABRIC0), packet(FABRIC0)}, *got[4];
+
+	set_worker(FABRIC0, OTHER);
+	assert_int_equal(node_test_run("host_handoff", &pkts[0], 1), 0);
+	set_worker(FABRIC0, SPREAD_LOCAL);
+	assert_int_equal(node_test_run("host_handoff", &pkts[1], 1), 0);
+	assert_int_equal(handoff_take(&ring, got, 4), 2);
+	assert_ptr_equal(got[1], pkts[1]);
+	assert_int_equal(node_test_run("host_handoff", &pkts[2], 1), 0); // they are still in its graph
+	assert_int_equal(handoff_take(&ring, got, 4), 1);
+	ring.done = ring.taken;
+	assert_int_equal(node_test_run("host_handoff", &pkts[3], 1), 1);
+	rte_pktmbuf_free_bulk(pkts, 4);
+}
+
+// A previous sender that is stuck does not hold the packets up for good.
+static void previous_sender_is_late(void **state)
+{
+	struct rte_mbuf *pkts[3] = {packet(FABRIC0), packet(FABRIC0), packet(FABRIC0)}, *got[3];
+
+	set_worker(FABRIC0, OTHER);
+	assert_int_equal(node_test_run("host_handoff", &pkts[0], 1), 0);
+	set_worker(FABRIC0, SPREAD_LOCAL);
+	assert_int_equal(node_test_run("host_handoff", &pkts[1], 1), 0);
+	rte_delay_ms(SPREAD_LATE_MS + 1);
+	assert_int_equal(node_test_run("host_handoff", &pkts[2], 1), 1);
+	assert_int_equal(handoff_take(&ring, got, 3), 2);
+	ring.done = ring.taken;
 	rte_pktmbuf_free_bulk(pkts, 3);
 }
 
@@ -81,6 +118,7 @@ static void full(void **state)
 	assert_int_equal(node_test_run("host_handoff", pkts, RTE_DIM(pkts)), 0);
 	assert_int_equal(router_drops(FABRIC0, "host_ring_full"), before + 8);
 	assert_int_equal(handoff_take(&ring, got, SIZE), SIZE);
+	ring.done = ring.taken;
 	rte_pktmbuf_free_bulk(got, SIZE);
 	set_worker(FABRIC0, OTHER + 1); // no ring leads there
 	pkts[0] = packet(FABRIC0);
@@ -92,8 +130,8 @@ static void full(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(nobody_else_s),
-		cmocka_unit_test(handed_over),
+		cmocka_unit_test(nobody_else_s),  cmocka_unit_test(handed_over),
+		cmocka_unit_test(sender_changes), cmocka_unit_test(previous_sender_is_late),
 		cmocka_unit_test(full),
 	};
 

@@ -361,16 +361,29 @@ void worker_handover(struct worker *w)
 	spread_refresh(NULL);
 }
 
-bool worker_is_free(const struct worker *w)
+// Returns whether the worker has finished all packets that it was handed; *sent is their number.
+static bool assign_passed_all(const struct worker *w, uint64_t *sent)
 {
 	unsigned i;
 
-	if (!spread_settled())
-		return false;
-	for (i = 0; w->in && i < w->in->n; i++)
-		if (!handoff_passed(w->in->h[i], handoff_sent(w->in->h[i])))
+	*sent = 0;
+	for (i = 0; w->in && i < w->in->n; i++) {
+		uint64_t position = handoff_sent(w->in->h[i]);
+
+		if (!handoff_passed(w->in->h[i], position))
 			return false;
+		*sent += position;
+	}
 	return true;
+}
+
+// A walk that is still under way may hand over packets as before the change.
+bool worker_is_free(const struct worker *w)
+{
+	uint64_t before, after;
+
+	return spread_settled() && assign_passed_all(w, &before) && rcu_wait(SETTLE_MS) &&
+	       assign_passed_all(w, &after) && after == before;
 }
 
 void worker_orphan_queues(const struct worker *w)

@@ -234,6 +234,13 @@ unsigned handoff_room(const struct worker *from, unsigned to)
 	return h ? rte_ring_free_count(h->ring) : 0;
 }
 
+bool handoff_pending(const struct worker *from, unsigned to)
+{
+	const struct handoff *h = to < WORKER_MAX ? rcu_read(from->out[to]) : NULL;
+
+	return h && !handoff_passed(h, handoff_sent(h));
+}
+
 static bool handoff_may_flow(struct handoff *h)
 {
 	struct handoff *b = h->before;

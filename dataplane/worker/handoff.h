@@ -64,6 +64,7 @@ void handoff_disconnect(struct worker *w);
 // Producer. All packets came in by one port; arg: enum inject. Returns how many fit; the caller keeps the rest.
 unsigned handoff_give(struct worker *from, unsigned to, struct rte_mbuf **pkts, unsigned n, uint32_t arg);
 unsigned handoff_room(const struct worker *from, unsigned to);
+bool handoff_pending(const struct worker *from, unsigned to); // packets that it gave have not left the graph of `to`
 
 // Consumer. It calls held_end() for each of them.
 unsigned handoff_take(struct handoff *h, struct rte_mbuf **pkts, unsigned n);
