@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compares the FIB and RIB with a plain list of routes. The input is a list of operations: kind, number of routes,
+// Compares the FIB and RIB with a hash table of routes. The input is a list of operations: kind, number of routes,
 // length and address of the prefix, next hop. After each one, addresses around the prefix are looked up.
 #include <stdlib.h>
 #include <string.h>
@@ -11,20 +11,27 @@
 #include "l3/fib_arena.h"
 #include "l3/rib.h"
 
-#define MAX 1600
 #define RUN 180    // routes of an operation on many
-#define MAX_RUNS 8 // operations on many, at most
+#define MAX_RUNS 1 // operations on many, at most
+#define STEPS 100
+#define MAX (RUN * MAX_RUNS + STEPS)
+#define BUCKETS 1024
+#define ORACLE __attribute__((no_sanitize("coverage"))) // its paths say nothing about the FIB
 
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
+// The routes, hashed by prefix. An entry that was removed stays in its bucket, without a next hop.
 struct entry {
 	struct ip_prefix p;
 	uint32_t nexthop;
+	unsigned next; // in its bucket: index + 1
 };
 
 static struct entry list[MAX];
-static unsigned n, runs;
+static unsigned buckets[BUCKETS]; // index + 1
+static unsigned lengths[129];     // how many routes have this length
+static unsigned n, routes, runs;
 
 static void must(bool holds)
 {
@@ -32,63 +39,84 @@ static void must(bool holds)
 		abort();
 }
 
-static struct entry *find(const struct ip_prefix *p)
+ORACLE static unsigned *bucket(const struct ip_prefix *p)
+{
+	uint32_t hash = p->len;
+	unsigned i;
+
+	for (i = 0; i < ip_bytes(p->addr.family); i++)
+		hash = (hash ^ p->addr.bytes[i]) * 16777619u;
+	return &buckets[(hash ^ hash >> 16) % BUCKETS];
+}
+
+ORACLE static struct entry *find(const struct ip_prefix *p)
 {
 	unsigned i;
 
-	for (i = 0; i < n; i++)
-		if (list[i].p.len == p->len && ip_addr_eq(&list[i].p.addr, &p->addr))
-			return &list[i];
+	for (i = *bucket(p); i > 0; i = list[i - 1].next)
+		if (list[i - 1].p.len == p->len && ip_addr_eq(&list[i - 1].p.addr, &p->addr))
+			return &list[i - 1];
 	return NULL;
 }
 
-static bool covers(const struct ip_prefix *p, const struct ip_addr *a)
+ORACLE static struct entry *find_or_add(const struct ip_prefix *p)
 {
-	unsigned whole = p->len / 8, rest = p->len % 8;
+	struct entry *e = find(p);
+	unsigned *head = bucket(p);
 
-	return memcmp(p->addr.bytes, a->bytes, whole) == 0 &&
-	       (rest == 0 || (p->addr.bytes[whole] ^ a->bytes[whole]) >> (8 - rest) == 0);
+	if (e == NULL) {
+		e = &list[n++];
+		*e = (struct entry){.p = *p, .nexthop = FIB_NONE, .next = *head};
+		*head = n;
+	}
+	return e;
 }
 
-static uint32_t match(const struct ip_addr *a)
+ORACLE static uint32_t match(const struct ip_addr *a)
 {
-	const struct entry *best = NULL;
-	unsigned i;
+	struct ip_prefix p = {.addr = *a, .len = (uint8_t)ip_bits(a->family)};
+	const struct entry *e;
 
-	for (i = 0; i < n; i++)
-		if ((!best || list[i].p.len > best->p.len) && covers(&list[i].p, a))
-			best = &list[i];
-	return best ? best->nexthop : FIB_NONE;
+	for (;; p.len--) {
+		e = lengths[p.len] > 0 ? find(&p) : NULL;
+		if (e && e->nexthop != FIB_NONE)
+			return e->nexthop;
+		if (p.len == 0)
+			return FIB_NONE;
+		p.addr.bytes[(p.len - 1) / 8] &= (uint8_t) ~(0x80 >> (p.len - 1) % 8);
+	}
 }
 
 static void set(struct fib *fib, struct rib *rib, const struct ip_prefix *p, uint32_t nexthop)
 {
-	struct entry *known = find(p);
+	struct entry *e = find_or_add(p);
 	struct rib_route *r;
 	bool created;
 
-	if (known == NULL && n == MAX)
-		return;
 	must(fib_set(fib, p, nexthop) == 0);
 	r = rib_add(rib, p, &created);
-	must(r != NULL && created == (known == NULL));
+	must(r != NULL && created == (e->nexthop == FIB_NONE));
 	r->nexthop = nexthop;
-	if (known == NULL)
-		known = &list[n++];
-	*known = (struct entry){.p = *p, .nexthop = nexthop};
+	e->nexthop = nexthop;
+	routes += created;
+	lengths[p->len] += created;
 }
 
 static void unset(struct fib *fib, struct rib *rib, const struct ip_prefix *p)
 {
-	struct entry *known = find(p);
+	struct entry *e = find(p);
+	bool known = e && e->nexthop != FIB_NONE;
 	struct ip_prefix cover;
 	struct rib_route *r;
 
-	must((rib_del(rib, p) == 0) == (known != NULL));
+	must((rib_del(rib, p) == 0) == known);
 	r = rib_cover(rib, p, &cover);
-	must((fib_unset(fib, p, r ? &cover : NULL, r ? r->nexthop : FIB_NONE) == 0) == (known != NULL));
-	if (known != NULL)
-		*known = list[--n];
+	must((fib_unset(fib, p, r ? &cover : NULL, r ? r->nexthop : FIB_NONE) == 0) == known);
+	if (!known)
+		return;
+	e->nexthop = FIB_NONE;
+	routes--;
+	lengths[p->len]--;
 }
 
 static void check(const struct fib *fib, const struct rib *rib, const struct ip_prefix *p)
@@ -117,7 +145,7 @@ static void check(const struct fib *fib, const struct rib *rib, const struct ip_
 		r = rib_match(rib, &a[i], NULL);
 		must((r ? r->nexthop : FIB_NONE) == nexthops[i]);
 	}
-	must(fib_routes(fib) == n && rib_count(rib) == n);
+	must(fib_routes(fib) == routes && rib_count(rib) == routes);
 }
 
 // One operation. Returns how many bytes it took.
@@ -160,7 +188,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	enum family family;
-	unsigned steps = 0;
+	unsigned steps = 0, i;
 	struct fib *fib;
 	struct rib *rib;
 	size_t used;
@@ -171,13 +199,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	fib = fib_create(family);
 	rib = rib_create(family);
 	n = runs = 0;
-	for (data++, size--; size > 0 && steps < 100; data += used, size -= used, steps++)
+	memset(buckets, 0, sizeof(buckets));
+	for (data++, size--; size > 0 && steps < STEPS; data += used, size -= used, steps++)
 		used = operate(fib, rib, family, data, size);
-	while (n > 0) {
-		struct ip_prefix p = list[n / 2].p; // unset() moves the list
-
-		unset(fib, rib, &p);
-	}
+	for (i = 0; i < n; i++)
+		if (list[i].nexthop != FIB_NONE)
+			unset(fib, rib, &list[i].p);
+	must(routes == 0);
 	fib_arena_flush();
 	rcu_synchronize();
 	rcu_poll();
