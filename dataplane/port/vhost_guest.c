@@ -217,6 +217,22 @@ static void lay_out(struct guest *g, uint32_t i)
 	g->sent += i % 2 == 1 ? GUEST_RING : 0;
 }
 
+static void lay_out_ring(struct guest *g, uint32_t i)
+{
+	(g->packed ? lay_out_packed : lay_out)(g, i);
+}
+
+void guest_reset(struct guest *g)
+{
+	size_t own = 2 * g->pairs * RING_BYTES; // a fault for each of their pages would take longer
+	uint32_t i;
+
+	memset(g->mem, 0, own);
+	madvise(g->mem + own, MEM_BYTES - own, MADV_REMOVE);
+	for (i = 0; i < 2 * g->pairs; i++)
+		lay_out_ring(g, i);
+}
+
 static int open_socket(const char *path, bool server)
 {
 	struct sockaddr_un un = {.sun_family = AF_UNIX};
@@ -254,7 +270,7 @@ static int start(struct guest *g, const char *path, bool server, unsigned pairs,
 	if (ret == 0)
 		ret = set_memory(g);
 	for (i = 0; i < 2 * pairs && ret == 0; i++) {
-		(packed ? lay_out_packed : lay_out)(g, i);
+		lay_out_ring(g, i);
 		ret = set_ring(g, i);
 	}
 	for (i = 0; i < 2 * pairs && ret == 0; i++)

@@ -38,6 +38,8 @@ struct guest {
 int guest_start(struct guest *g, const char *path, bool server, unsigned pairs);
 int guest_start_packed(struct guest *g, const char *path, unsigned pairs); // with packed rings, as a client
 void guest_stop(struct guest *g); // disconnects and unmaps its memory; after a start without error
+// Empties its memory and lays its rings out as after the start. The device must forget its positions in them.
+void guest_reset(struct guest *g);
 void guest_step(struct guest *g); // sends as many frames as fit; counts received buffers and offers them again
 // Writes the chain into the first descriptors of a ring, or the next ones of a packed ring, and makes it available.
 // Chains in packed rings are consecutive: `next` has no meaning.

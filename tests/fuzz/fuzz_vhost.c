@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A vhost-user guest whose rings are the fuzzer: it connects over a real socket, then the input is written over the
-// rings of one pair while the port receives and sends.
+// A vhost-user guest whose rings are the fuzzer: it connects over a real socket, then each input is written over the
+// rings of one pair while the port receives and sends. Connecting takes a millisecond, so one connection serves many
+// inputs; each begins with empty memory, fresh rings and the device's positions at their begin.
 //
 // Input: a byte b (the port polls every 16 * (b + 1) bytes), then bytes that are XORed over the transmit
 // ring's descriptors, its available and used rings, then over the same of the receive ring.
@@ -11,17 +12,20 @@
 
 #include <event2/event.h>
 #include <rte_eal.h>
+#include <rte_vhost.h>
 
 #include "base/loop.h"
 #include "base/rcu.h"
-#include "port/port_kinds.h"
+#include "port/vhost.h"
 #include "port/vhost_guest.h"
 
 #define ROOM 2048
+#define INPUTS 256 // of a connection
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static struct port *port;
+static struct guest g;
 static char path[64];
 
 void port_link_changed(struct port *p, bool link_up, bool peer_connected)
@@ -74,17 +78,34 @@ static void wait_link(bool up)
 }
 
 // The library's thread may still be busy with the last guest.
-static void connect_guest(struct guest *g)
+static void connect_guest(void)
 {
 	unsigned tries;
 
-	for (tries = 0; guest_start(g, path, false, 1) < 0; tries++) {
+	for (tries = 0; guest_start(&g, path, false, 1) < 0; tries++) {
 		if (tries == 1000)
 			abort();
-		if (g->sock >= 0)
-			close(g->sock);
+		if (g.sock >= 0)
+			close(g.sock);
 		usleep(200);
 	}
+	wait_link(true);
+}
+
+static void disconnect_guest(void)
+{
+	guest_stop(&g);
+	wait_link(false);
+}
+
+static void reset_guest(void)
+{
+	const struct vhost_queue *q = port->queues[0].priv;
+	int vid = VRING_VID(q->rx);
+
+	guest_reset(&g);
+	if (rte_vhost_set_vring_base(vid, 0, 0, 0) < 0 || rte_vhost_set_vring_base(vid, 1, 0, 0) < 0)
+		abort();
 }
 
 static void receive(void)
@@ -110,11 +131,11 @@ static void transmit(uint16_t len)
 }
 
 // The byte of the rings that the input's byte `at` changes.
-static uint8_t *place(struct guest *g, size_t at)
+static uint8_t *place(size_t at)
 {
 	const size_t descs = GUEST_RING * sizeof(struct vring_desc), avail = 4 + 2 * GUEST_RING + 2,
 		     used = 4 + GUEST_RING * sizeof(struct vring_used_elem) + 2, all = descs + avail + used;
-	struct guest_ring *r = &g->rings[at / all % 2 == 0];
+	struct guest_ring *r = &g.rings[at / all % 2 == 0];
 
 	at %= all;
 	if (at < descs)
@@ -125,20 +146,25 @@ static uint8_t *place(struct guest *g, size_t at)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+	static unsigned inputs;
 	unsigned total, in_use;
-	struct guest g;
 	size_t i, step;
 
-	if (port == NULL)
-		set_up();
 	if (size < 1)
 		return 0;
-	connect_guest(&g);
-	wait_link(true);
+	if (port == NULL)
+		set_up();
+	if (inputs++ % INPUTS == 0) {
+		if (inputs > 1)
+			disconnect_guest();
+		connect_guest();
+	} else {
+		reset_guest();
+	}
 	receive(); // the guest's first frames
 	step = 16u * (data[0] + 1u);
 	for (i = 1; i < size; i++) {
-		*place(&g, i - 1) ^= data[i];
+		*place(i - 1) ^= data[i];
 		if (i % step != 0)
 			continue;
 		receive();
@@ -147,8 +173,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	guest_post(&g, 1, g.rings[1].desc, 1);
 	receive();
 	transmit(1400);
-	guest_stop(&g);
-	wait_link(false);
 	port_pool_usage(&total, &in_use);
 	if (in_use != 0)
 		abort();
