@@ -12,17 +12,25 @@ fuzz.py merge [TARGET...]
     Adds the found inputs that reach something new to tests/fuzz/corpus, and replays the corpus with sanitizers.
 fuzz.py record
     Moves the counts of build-asan/executions into tests/fuzz/executions.txt, and writes the table in docs/security.md.
+fuzz.py plant [--seconds N] [TARGET...]
+    Puts each bug of tests/fuzz/planted.ini into a copy of its source, and fails unless the target with this copy finds it
+    within N seconds.
 """
 import argparse
+import configparser
 import datetime
+import fcntl
+import json
 import os
 import pathlib
 import random
 import re
+import shlex
 import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -70,6 +78,13 @@ def write_counts(path, counts, head=""):
     new = path.with_suffix(".new")
     new.write_text(head + "".join(f"{name} {checked} {fast}\n" for name, (checked, fast) in sorted(counts.items())))
     new.replace(path)
+
+
+def count(target, turn):
+    """Adds the executions of a turn to PENDING, under a lock: several runs may share it."""
+    with open(PENDING.with_suffix(".lock"), "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        write_counts(PENDING, add_counts(read_counts(PENDING), {target: (turn.checked, turn.fast)}))
 
 
 class Turn:
@@ -178,7 +193,7 @@ def run(args):
             time.sleep(2)
             continue
         grown[target] = (grown[target] + min(turn.grown, 100)) / 4
-        write_counts(PENDING, add_counts(read_counts(PENDING), {target: (turn.checked, turn.fast)}))
+        count(target, turn)
         print(f"{time.strftime('%H:%M:%S')} {target}: {turn.checked + turn.fast} executions, {turn.grown} new{' FAILED' if turn.failed else ''}", flush=True)
         if turn.failed:
             status = 1
@@ -231,13 +246,57 @@ def record(_args):
     return 0
 
 
+def build_planted(bug, folder):
+    """Builds a target with a bug in one source. The linker takes the first definition of a function: the copy's."""
+    target, source = f"tests/fuzz/fuzz_{bug['target']}", ROOT / bug["file"]
+    text = source.read_text()
+    if text.count(bug["old"]) != 1:
+        sys.exit(f"tests/fuzz/planted.ini: [{bug.name}]: \"{bug['old']}\" occurs {text.count(bug['old'])} times in {bug['file']}, and has to occur once")
+    copy, planted_object, program = folder / source.name, folder / "planted.o", folder / "planted"
+    copy.write_text(text.replace(bug["old"], bug["new"]))
+    entries = json.loads((BUILD / "compile_commands.json").read_text())
+    compiled = next(e for e in entries if (BUILD / e["file"]).resolve() == source)
+    words = shlex.split(compiled["command"])
+    words[words.index("-o") + 1], words[-1] = planted_object, copy
+    subprocess.run([*words, f"-I{source.parent}"], cwd=BUILD, check=True)
+    commands = subprocess.run(["ninja", "-C", BUILD, "-t", "commands", target], check=True, stdout=subprocess.PIPE, text=True).stdout
+    words = shlex.split(commands.splitlines()[-1])
+    at = words.index("-o")
+    subprocess.run([*words[:at], "-o", program, "-Wl,-z,muldefs", planted_object, *words[at + 2:]], cwd=BUILD, check=True)
+    return program
+
+
+def plant(args):
+    bugs = configparser.ConfigParser(default_section=None, interpolation=None)
+    bugs.read(ROOT / "tests/fuzz/planted.ini")
+    build()
+    status = 0
+    for name in bugs.sections():
+        bug = bugs[name]
+        if args.targets and bug["target"] not in args.targets:
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            folder = pathlib.Path(folder)
+            program = build_planted(bug, folder)
+            (folder / "corpus").mkdir()
+            begin = time.time()
+            done = subprocess.run([program, *OPTIONS, "-seed=1", f"-max_total_time={args.seconds}", f"-artifact_prefix={folder}/", folder / "corpus",
+                                   CORPUS / bug["target"]], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=ENVIRONMENT, check=False)
+            found = re.findall(r"SUMMARY: (.*?)(?: /.*)?$", done.stdout.decode(errors="replace"), re.M)
+        print(f"{bug['target']}: {name}: " + (f"found after {time.time() - begin:.1f} s: {found[-1]}" if done.returncode and found else "NOT FOUND"), flush=True)
+        status |= not (done.returncode and found)
+    return status
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(required=True)
-    for name, function in (("run", run), ("merge", merge), ("record", record)):
+    for name, function in (("run", run), ("merge", merge), ("record", record), ("plant", plant)):
         command = commands.add_parser(name)
         command.set_defaults(function=function)
         command.add_argument("targets", nargs="*", metavar="TARGET")
+        if name == "plant":
+            command.add_argument("--seconds", type=int, default=60)
         if name == "run":
             command.add_argument("--seconds", type=int, default=600)
             command.add_argument("--until", metavar="HH:MM", help="when the clock shows this next, instead of --seconds")

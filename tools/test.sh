@@ -133,6 +133,13 @@ run_fuzz() {
     fi
   done
   [ -n "$cases" ] || { echo "no fuzz target was built" && return 1; }
+  step "fuzz: bugs that are planted are found"
+  if tools/fuzz.py plant; then
+    cases+="<testcase classname='fuzz' name='planted bugs are found'/>"
+  else
+    cases+="<testcase classname='fuzz' name='planted bugs are found'><failure message='see the log'/></testcase>"
+    status=1
+  fi
   echo "<testsuite>$cases</testsuite>" >"$results/fuzz.xml"
   return $status
 }

@@ -11,7 +11,7 @@ import sys
 
 from scapy.all import (ARP, GRE, ICMP, IP, TCP, UDP, Dot1Q, Ether, ICMPv6DestUnreach, ICMPv6EchoRequest, ICMPv6ND_NA,
                        ICMPv6ND_NS, ICMPv6NDOptDstLLAddr, ICMPv6PacketTooBig, ICMPv6TimeExceeded, IPv6,
-                       IPv6ExtHdrFragment, IPv6ExtHdrHopByHop, Raw)
+                       IPv6ExtHdrDestOpt, IPv6ExtHdrFragment, IPv6ExtHdrHopByHop, Raw)
 from scapy.contrib.geneve import GENEVE
 from scapy.contrib.mpls import MPLS
 
@@ -115,6 +115,12 @@ def flow_sequences():
         else:
             first = guest / ip(src=me, dst=peer) / IPv6ExtHdrFragment(m=1, id=5) / UDP(sport=1, dport=2) / Raw(b"x" * 24)
             rest = guest / ip(src=me, dst=peer) / IPv6ExtHdrFragment(offset=4, id=5, nh=17) / Raw(b"x" * 24)
+        # Headers that end in the middle, behind the 64 bytes that every buffer has.
+        head = ip(src=me, dst=peer, options=[b"\x01"] * 40) if v4 else ip(src=me, dst=peer) / IPv6ExtHdrDestOpt()
+        for name, proto, n in (("ports", 17, 3), ("echo", 1 if v4 else 58, 7), ("flags", 6, 13)):
+            short = guest / head / Raw((bytes([128 if proto == 58 else 8]) + bytes(12))[:n])
+            short.getlayer(ip if v4 else IPv6ExtHdrDestOpt).setfieldval("proto" if v4 else "nh", proto)
+            yield f"truncated-{name}{names}", [(red, short)]
         yield f"fragments{names}", [(red, first), (red, rest), (red, rest)]
         yield f"fragments-late{names}", [(red, rest), (red, first)]
 
