@@ -14,7 +14,7 @@ type Past struct {
 func (p *Past) rate() float64 { return float64(p.Packets) / p.Seconds }
 
 const (
-	quietShare = 0.01 // of an interval, for which a worker may wait: more disturbs it
+	quietShare = 0.03 // of an interval, for which a worker may wait: more disturbs it
 	steadyRate = 0.05 // by which the rates of two intervals differ if the traffic is steady
 )
 

@@ -21,7 +21,6 @@ type backlog struct {
 	service  float64 // packets/s that it serves while it polls and nothing interrupts it
 	ring     float64 // packets
 	absences []absence
-	weight   map[*Cause]float64 // of a recorded absence: how many absences of its cause it stands for
 	// share of the time outside the absences that each cause took in pieces which were not recorded one by one
 	slowed map[*Cause]float64
 	slow   float64 // their sum
@@ -30,12 +29,12 @@ type backlog struct {
 // overflowsOf returns, by cause, the packets/s that arrived while a worker was away and found no room in its ring.
 func overflowsOf(e *Evidence, w *Worker, m *Model, a *account) map[*Cause]float64 {
 	b := backlog{ns: e.ns(), received: m.Achieved, service: m.Expected, ring: float64(ringOf(e, w)),
-		weight: map[*Cause]float64{}, slowed: map[*Cause]float64{}}
+		slowed: map[*Cause]float64{}}
 	if e.Trace != nil {
 		b.recorded(e, w, a)
-		b.estimated(e, slices.DeleteFunc(slices.Clone(a.causes), func(c *Cause) bool { return !rowOf(c.Kind).unseen }))
+		b.estimated(slices.DeleteFunc(slices.Clone(a.causes), func(c *Cause) bool { return !rowOf(c.Kind).unseen }))
 	} else {
-		b.estimated(e, a.causes)
+		b.estimated(a.causes)
 	}
 	b.unrecorded(a.causes)
 	return b.split(w, m)
@@ -47,9 +46,12 @@ func overflowsOf(e *Evidence, w *Worker, m *Model, a *account) map[*Cause]float6
 // core can do.
 func (b *backlog) split(w *Worker, m *Model) map[*Cause]float64 {
 	alone := b.arrivals()
-	if before, known := w.arrivedBefore(alone); known && before > b.received && before < mostApart*b.service {
+	before, known := w.arrivedBefore(alone)
+	if known && before > b.received && before < mostApart*b.service {
 		out, sum := b.lost(before)
-		if missing := before - b.received; sum > missing/mostApart && sum < missing*mostApart {
+		missing := before - b.received
+		sum += b.elsewhere(out, before, missing-sum)
+		if sum > missing/mostApart && sum < missing*mostApart {
 			for c := range out {
 				out[c] *= missing / sum
 			}
@@ -63,14 +65,25 @@ func (b *backlog) split(w *Worker, m *Model) map[*Cause]float64 {
 	return out
 }
 
+// elsewhere charges a worker's time on other CPUs with up to `most` of the packets/s that arrived meanwhile, and
+// returns these: how fast it polls there is not known, only for how long it waited.
+func (b *backlog) elsewhere(out map[*Cause]float64, rate, most float64) (sum float64) {
+	for _, a := range b.absences {
+		if c := a.cause; most > 0 && c.elsewhere > 0 {
+			more := min(most, rate*float64(a.ns)/float64(b.ns))
+			out[c], most, sum = out[c]+more, most-more, sum+more
+		}
+	}
+	return sum
+}
+
 // mostApart is the factor by which the losses of the model may differ from the rate that is missing, and the rate
 // before from what the core can do. If they differ more, the traffic has changed.
 const mostApart = 2
 
-// recorded adds the recorded absences, in order of time. The kernel records a limited number of gaps per second; the
-// weight makes up for the rest.
+// recorded adds the recorded absences, in order of time. The kernel records a limited number of gaps per second.
 func (b *backlog) recorded(e *Evidence, w *Worker, a *account) {
-	recorded := map[*Cause]int64{}
+	from := map[*Cause][]int64{}
 	for i := range e.Trace.Gaps {
 		g := &e.Trace.Gaps[i]
 		if g.Worker != w.TID {
@@ -82,39 +95,65 @@ func (b *backlog) recorded(e *Evidence, w *Worker, a *account) {
 				left = 1 - float64(c.LostNS)/float64(c.elsewhere)
 			}
 			b.absences = append(b.absences, absence{g.From, g.NS, c, left})
-			recorded[c] += g.NS
+			from[c] = append(from[c], g.From)
 		}
 	}
+	if e.Trace.Lost > 0 {
+		for c, known := range from {
+			b.unseen(c, known)
+		}
+	}
+	b.sort()
+}
+
+func (b *backlog) sort() {
 	slices.SortFunc(b.absences, func(x, y absence) int { return cmp.Compare(x.from, y.from) })
-	for c, ns := range recorded {
-		b.weight[c] = 1
-		if e.Trace.Lost > 0 && ns > 0 {
-			b.weight[c] = max(1, float64(max(c.LostNS, c.elsewhere))/float64(ns))
+}
+
+// unseen adds the absences of a cause that were not recorded: as many as were counted, of equal length, spread over the
+// parts of the window that have no recorded one.
+func (b *backlog) unseen(c *Cause, known []int64) {
+	rest := max(c.LostNS, c.elsewhere)
+	for i := range b.absences {
+		if b.absences[i].cause == c {
+			rest -= b.absences[i].ns
+		}
+	}
+	times := min(c.Times, mostEstimated)
+	if rest <= 0 || times <= int64(len(known)) {
+		return
+	}
+	has := map[int64]bool{}
+	for _, from := range known {
+		has[from*times/b.ns] = true
+	}
+	for i := range times {
+		if !has[i] {
+			b.absences = append(b.absences, absence{i * b.ns / times, rest / (times - int64(len(has))), c, 0})
 		}
 	}
 }
 
 // estimated adds absences if only counters are known: as many as were counted, of equal length, spread over the window.
-func (b *backlog) estimated(e *Evidence, causes []*Cause) {
+func (b *backlog) estimated(causes []*Cause) {
 	for _, c := range causes {
-		times := max(1, c.Times)
-		n := min(times, mostEstimated)
+		n := min(max(1, c.Times), mostEstimated)
 		for i := range n {
-			b.absences = append(b.absences, absence{i * e.ns() / n, c.LostNS / times, c, 0})
+			b.absences = append(b.absences, absence{i * b.ns / n, c.LostNS / n, c, 0})
 		}
-		b.weight[c] = float64(times) / float64(n)
 	}
-	slices.SortFunc(b.absences, func(x, y absence) int { return cmp.Compare(x.from, y.from) })
+	b.sort()
 }
 
-const mostEstimated = 10000 // absences of one cause; each then stands for several
+// mostEstimated limits the absences of one cause. If there are more, each stands for several.
+const mostEstimated = 500_000
 
 // unrecorded computes how much the worker is slowed down by what is too short to be recorded one by one.
 func (b *backlog) unrecorded(causes []*Cause) {
 	known := map[*Cause]float64{}
 	present := float64(b.ns)
 	for _, a := range b.absences {
-		known[a.cause] += float64(a.ns) * b.weight[a.cause]
+		known[a.cause] += float64(a.ns)
 		present -= float64(a.ns)
 	}
 	for _, c := range causes {
@@ -153,7 +192,7 @@ func (b *backlog) lost(rate float64) (out map[*Cause]float64, sum float64) {
 			away := float64(max(0, a.from+a.ns-max(a.from, end))) / 1e9
 			queued = max(0, queued+(rate-b.service*a.left)*away)
 			if over := queued - b.ring; over > 0 {
-				out[a.cause] += over * b.weight[a.cause]
+				out[a.cause] += over
 				queued = b.ring
 			}
 			end = max(end, a.from+a.ns)
