@@ -11,6 +11,7 @@ build=(ca-certificates gcc libc6-dev meson ninja-build pkgconf
 demo=(iproute2 iputils-ping ethtool iperf3 tcpdump tshark)
 bench=(iproute2 nftables dpdk-dev openvswitch-switch openvswitch-switch-dpdk) # the routers that Corelane is compared with
 test=("${demo[@]}" "${bench[@]}" clang llvm libbpf-dev libclang-rt-14-dev protobuf-compiler python3 python3-pytest python3-scapy strace
+  stress-ng linux-perf gdb bpftrace fio
   valgrind chromium graphviz systemd-container dpkg-dev)
 lint=(clang clang-format cppcheck codespell shellcheck pyflakes3)
 

@@ -3,7 +3,9 @@ package intrude
 
 import (
 	"context"
-	"errors"
+	"slices"
+
+	"golang.org/x/sys/unix"
 
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
 	"github.com/corelane/corelane/internal/explain"
@@ -16,7 +18,12 @@ const (
 
 // Cases of the matrix.
 func Cases() []Case {
-	return append([]Case{
+	return slices.Concat(ownCases(), toolCases(), jointCases())
+}
+
+// ownCases need no tools.
+func ownCases() []Case {
+	return []Case{
 		{Name: "hog",
 			Summary: "a thread that never sleeps, bound to the worker's CPU",
 			Kinds:   kinds(explain.ForeignThread), Load: nearly, inject: injectHog},
@@ -60,7 +67,11 @@ func Cases() []Case {
 		{Name: "overload", unpriced: senders, unfixed: "it needs another CPU",
 			Summary: "1.5 times the worker's capacity is offered", Kinds: kinds(explain.Overload),
 			Load: nearly, inject: injectOverload},
-	}, toolCases()...)
+		{Name: "delay", Summary: "a delay in each of the worker's loops (corelane debug delay)",
+			Kinds: kinds(explain.Delay), Load: nearly, inject: injectDelay},
+		{Name: "sender", Summary: "a sender that is stopped", Kinds: kinds(explain.NoInput), Load: half,
+			inject: injectSilence},
+	}
 }
 
 func kinds(list ...explain.Kind) []explain.Kind { return list }
@@ -92,19 +103,11 @@ func injectLoad(_ context.Context, b *loadedVictim) (*injection, error) {
 	return &injection{culprit: Culprit{PID: i.Pid}, undo: i.Stop}, nil
 }
 
-type injector = func(context.Context, *loadedVictim) (*injection, error)
-
-// both makes one disturbance of two.
-func both(first, second injector) injector {
-	return func(ctx context.Context, b *loadedVictim) (*injection, error) {
-		x, err := first(ctx, b)
-		if err != nil {
-			return nil, err
-		}
-		y, err := second(ctx, b)
-		if err != nil {
-			return nil, errors.Join(err, x.undo())
-		}
-		return &injection{undo: func() error { return errors.Join(y.undo(), x.undo()) }}, nil
-	}
+// injectSilence stops the generator.
+func injectSilence(_ context.Context, b *loadedVictim) (*injection, error) {
+	pid := b.generator.Pid()
+	return &injection{culprit: Culprit{PID: pid}, undo: func() error { return unix.Kill(pid, unix.SIGCONT) }},
+		unix.Kill(pid, unix.SIGSTOP)
 }
+
+type injector = func(context.Context, *loadedVictim) (*injection, error)

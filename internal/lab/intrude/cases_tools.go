@@ -12,7 +12,13 @@ const (
 // A real-time thread that moves to the generator's CPU stops the generator.
 const moveAway = "it needs a CPU without a generator"
 
-const endless = "while :; do :; done"
+// Loops of a shell.
+const (
+	endless  = "while :; do :; done"
+	cronLoop = "while :; do i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; sleep 0.08; done"
+)
+
+var injectPerf = runs(false, "exec perf record -q -a -F 20000 -o $DIR/perf.data", "perf")
 
 // toolCases are disturbances by tools that hosts have, and by several at once.
 func toolCases() []Case {
@@ -32,7 +38,7 @@ func toolCases() []Case {
 			inject: runs(false, "for i in 1 2 3; do sh -c 'while :; do taskset -c $CPU /bin/true; done' & done; wait",
 				"taskset")},
 		{Name: "cron", Summary: "a job of 20 ms that starts ten times a second", Kinds: thread, Load: half,
-			inject: runs(true, "while :; do i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; sleep 0.08; done")},
+			inject: runs(true, cronLoop)},
 		{Name: "nice",
 			Summary: "a busy thread of nice 10", Kinds: thread, Load: nearly,
 			inject: runs(true, "exec nice -n 10 sh -c '"+endless+"'", "nice")},
@@ -52,7 +58,7 @@ func toolCases() []Case {
 			Kinds:   thread, Load: half, inject: injectShares},
 		{Name: "perf", unfixed: "the profiler has to end",
 			Summary: "perf record of all CPUs, 20,000 samples a second", Kinds: kinds(explain.TimerTick),
-			Load: nearly, inject: runs(false, "exec perf record -q -a -F 20000 -o $DIR/perf.data", "perf")},
+			Load: nearly, inject: injectPerf},
 		{Name: "uprobes", unfixed: "perf has to end",
 			Summary: "perf that counts the calls of two functions of the router", Kinds: kinds(explain.CostlyPackets),
 			Load: nearly, inject: injectUprobes},
@@ -75,12 +81,47 @@ func toolCases() []Case {
 		{Name: "moved", Summary: "taskset that moves the worker again and again", Kinds: kinds(explain.Moved),
 			Load: half, unfixed: "the loop that starts taskset has to end",
 			inject: runs(false, "while :; do taskset -pc 0 $TID; sleep 0.5; done", "taskset")},
-		{Name: "hog-and-stop",
-			Summary: "a busy thread, and SIGSTOP for 50 ms once a second", Kinds: thread, Load: half,
-			second: explain.Stopped, unfixed: "one command cannot fix two causes", inject: both(injectHog, injectStop)},
-		{Name: "hog-and-softirq",
-			Summary: "a busy thread, and kernel traffic on the same CPU", Load: half,
-			Kinds: kinds(explain.ForeignThread, explain.Softirq), unfixed: "one command cannot fix two causes",
-			inject: both(injectHog, injectSoftirq)},
+		{Name: "stress", Summary: "two busy processes of stress-ng", Kinds: thread, Load: nearly,
+			inject: runs(true, "exec stress-ng -q --cpu 2", "stress-ng")},
+		{Name: "switch", Summary: "processes of stress-ng that wake each other", Kinds: thread, Load: half,
+			inject: runs(true, "exec stress-ng -q --switch 2", "stress-ng")},
+		{Name: "timer", Summary: "timers of stress-ng on the worker's CPU", Load: nearly,
+			Kinds:   kinds(explain.ForeignThread, explain.TimerTick),
+			unfixed: "the timers stay on the CPU where they were set", inject: runs(true,
+				"exec stress-ng -q --timer 1 --timer-freq 20000", "stress-ng")},
+		{Name: "fio", Summary: "fio that reads a file from the disk", Load: nearly,
+			unfixed: "the disk's interrupt is managed",
+			Kinds:   kinds(explain.ForeignThread, explain.Softirq, explain.ManySmall), inject: runs(true,
+				"exec fio --name=x --directory=$DIR --rw=randread --size=16M --bs=4k --direct=1 --time_based "+
+					"--runtime=1000", "fio")},
+		{Name: "bpftrace", unfixed: "bpftrace has to end",
+			Summary: "bpftrace that samples all CPUs 20,000 times a second",
+			Kinds:   kinds(explain.TimerTick), Load: nearly,
+			inject: runs(false, "exec bpftrace -e 'profile:hz:20000 { @ = count(); }'", "bpftrace")},
 	}
+}
+
+// jointCases are several disturbances at once.
+func jointCases() []Case {
+	hog, stop := part{explain.ForeignThread, injectHog}, part{explain.Stopped, injectStop}
+	cron := part{explain.ForeignThread, runs(true, cronLoop)}
+	list := []Case{
+		{Name: "hog-and-stop", Load: half, parts: []part{hog, stop},
+			Summary: "a busy thread, and SIGSTOP for 50 ms once a second"},
+		{Name: "hog-and-softirq", Load: half, parts: []part{hog, {explain.Softirq, injectSoftirq}},
+			Summary: "a busy thread, and kernel traffic on the same CPU"},
+		{Name: "quota-and-cron", Load: half, parts: []part{{explain.CgroupQuota, injectQuota}, cron},
+			Summary: "half of a CPU's quota, and a job of 20 ms ten times a second"},
+		{Name: "hog-and-tlb", Load: nearly, parts: []part{hog, {explain.TLBShootdown, injectFlushes}},
+			Summary: "a busy thread, and another that changes mappings"},
+		{Name: "perf-and-cron", Load: nearly, parts: []part{{explain.TimerTick, injectPerf}, cron},
+			Summary: "perf record, and a job of 20 ms ten times a second"},
+		{Name: "three", Load: nearly, parts: []part{cron, stop, {explain.TLBShootdown, injectFlushes}},
+			Summary: "a job of 20 ms ten times a second, SIGSTOP once a second, and a thread that changes mappings"},
+	}
+	for i := range list {
+		c := &list[i]
+		c.Kinds, c.unfixed, c.inject = kindsOf(c.parts), "one command cannot fix several causes", together(c.parts)
+	}
+	return list
 }

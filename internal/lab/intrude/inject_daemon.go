@@ -102,6 +102,17 @@ func disturb(ctx context.Context, b *loadedVictim, what apiv1.Disturbance, perSe
 	return &injection{undo: undo}, set(ctx, perSecond)
 }
 
+const delayUS = 20
+
+func injectDelay(ctx context.Context, b *loadedVictim) (*injection, error) {
+	set := func(ctx context.Context, us uint32) error {
+		_, err := api.Call(ctx, b.client, apiv1.NewDebugClient, apiv1.DebugService.Delay,
+			&apiv1.DebugDelayRequest{Worker: 0, Us: us})
+		return err
+	}
+	return &injection{undo: func() error { return set(context.WithoutCancel(ctx), 0) }}, set(ctx, delayUS)
+}
+
 // injectReader makes the tenant stop reading.
 func injectReader(ctx context.Context, b *loadedVictim) (*injection, error) {
 	spec := &apiv1.GeneratorTrial{PacketsPerSecond: half * b.capacity, UnreadPort: tenant}

@@ -124,6 +124,30 @@ func TestOff(t *testing.T) {
 	}
 }
 
+func TestMisranked(t *testing.T) {
+	parts := []part{{kind: explain.ForeignThread}, {kind: explain.Stopped}}
+	hog, stop := explain.Cause{Kind: explain.ForeignThread}, explain.Cause{Kind: explain.Stopped}
+	minor := explain.Cause{Kind: explain.Stopped, Minor: true}
+	for name, c := range map[string]struct {
+		alone  []float64
+		causes []explain.Cause
+		want   string
+	}{
+		"in order":         {[]float64{4e6, 1e6}, []explain.Cause{hog, stop}, ""},
+		"nearly the same":  {[]float64{1.1e6, 1e6}, []explain.Cause{stop, hog}, ""},
+		"in another order": {[]float64{4e6, 1e6}, []explain.Cause{stop, hog}, "stopped comes before foreign-thread"},
+		"one is missing":   {[]float64{4e6, 1e6}, []explain.Cause{hog}, "stopped was not found"},
+		"one is minor":     {[]float64{4e6, 1e6}, []explain.Cause{hog, minor}, "stopped was not found"},
+		"one costs little": {[]float64{4e6, 1e3}, []explain.Cause{hog}, ""},
+	} {
+		o := Outcome{Offered: 10e6, Alone: c.alone}
+		got := o.misranked(&explain.Report{Causes: c.causes}, parts)
+		if !strings.HasPrefix(got, c.want) || (got == "") != (c.want == "") {
+			t.Errorf("%s: '%s', want '%s'", name, got, c.want)
+		}
+	}
+}
+
 func rowsOf(idle, none, partial, full float64) *PartitionTable {
 	r := &PartitionTable{Load: "some"}
 	for _, s := range []struct {

@@ -42,6 +42,7 @@ type Outcome struct {
 	During   float64        `json:"during"`        // received in it
 	Said     float64        `json:"said"`          // the cost of all causes that matter
 	Unpriced string         `json:"unpriced,omitempty"`
+	Alone    []float64      `json:"alone,omitempty"` // cost of each of several disturbances by itself
 	Tracing  bool           `json:"tracing"`
 	Causes   []string       `json:"causes"`            // all causes, in their order
 	After    float64        `json:"after,omitempty"`   // the command that explain gives; 0: it was not run
@@ -73,7 +74,7 @@ type Case struct {
 	unfixed string
 	// why the cost cannot be known from within; otherwise it has to be right
 	unpriced string
-	second   explain.Kind // has to be found too, if not empty
+	parts    []part // inject is several disturbances at once
 	setting  setting
 	prepare  func(context.Context, *victim) error // before traffic flows
 	inject   func(context.Context, *loadedVictim) (*injection, error)
@@ -187,18 +188,18 @@ func (b *loadedVictim) once(ctx context.Context, c Case) (_ *Outcome, err error)
 	if err := wait.For(ctx, takesHold); err != nil {
 		return nil, err
 	}
+	o := &Outcome{Case: c.Name, Expected: c.Kinds, Unpriced: c.unpriced}
+	if o.Alone, err = b.alone(ctx, c.parts); err != nil {
+		return o.orSkipped(err)
+	}
 	before, err := b.watch(ctx, beforeTime)
 	if err != nil {
 		return nil, err
 	}
-	o := &Outcome{Case: c.Name, Expected: c.Kinds, Before: before.received, Lossy: before.lost(), Unpriced: c.unpriced}
+	o.Before, o.Lossy = before.received, before.lost()
 	i, err := c.inject(ctx, b)
-	if missing := (errMissing{}); errors.As(err, &missing) {
-		o.Skipped, o.Passed = missing.Error(), true
-		return o, nil
-	}
 	if err != nil {
-		return nil, err
+		return o.orSkipped(err)
 	}
 	defer func() { err = errors.Join(err, i.undo()) }()
 	if err := wait.For(ctx, takesHold); err != nil {
@@ -208,6 +209,15 @@ func (b *loadedVictim) once(ctx context.Context, c Case) (_ *Outcome, err error)
 		return o, err
 	}
 	return o, b.fix(ctx, o, c)
+}
+
+// orSkipped is the outcome of a case that could not be run because a program is missing.
+func (o *Outcome) orSkipped(err error) (*Outcome, error) {
+	if missing := (errMissing{}); errors.As(err, &missing) {
+		o.Skipped, o.Passed = missing.Error(), true
+		return o, nil
+	}
+	return nil, err
 }
 
 // watch returns the traffic of the next d.
@@ -300,15 +310,13 @@ func (o *Outcome) judge(r *explain.Report) {
 	o.Passed = o.Why == ""
 }
 
-// weigh compares what explain says of the cost and of a second cause.
+// weigh compares what explain says of the cost, and the order of several causes.
 func (o *Outcome) weigh(r *explain.Report, c Case) {
 	switch {
 	case o.off() > priced:
 		o.Why = fmt.Sprintf("its cost is said to be %.2f Mpps, not %.2f", o.Said/1e6, o.Cost()/1e6)
-	case c.second != "" && !slices.ContainsFunc(r.Causes, func(f explain.Cause) bool {
-		return f.Kind == c.second && !f.Minor
-	}):
-		o.Why = fmt.Sprintf("the second cause, %s, was not found", c.second)
+	default:
+		o.Why = o.misranked(r, c.parts)
 	}
 	o.Passed = o.Why == ""
 }
