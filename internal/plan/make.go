@@ -82,11 +82,14 @@ func (k *maker) has(c *core, match func(Role) bool) bool {
 	return slices.ContainsFunc(c.cpus.IDs(), func(id int) bool { return k.role[id] != "" && match(k.role[id]) })
 }
 
-// findHomes finds the nodes on which to begin: those of the network devices, or the first node.
+// findHomes finds the nodes on which to begin: those of the network devices or, where these have no usable CPUs, the
+// nearest to them. Without a known device it is the first node.
 func (k *maker) findHomes() {
 	for _, name := range k.w.NICs {
-		if n, _ := k.nic(name); slices.Contains(k.nodes, n.Node) {
-			k.homes = append(k.homes, n.Node)
+		if n, _ := k.nic(name); k.known(n.Node) {
+			k.homes = append(k.homes, slices.MinFunc(k.nodes, func(a, b int) int {
+				return k.distance(n.Node, a) - k.distance(n.Node, b)
+			}))
 		}
 	}
 	if len(k.homes) == 0 {

@@ -332,3 +332,54 @@ func TestRefusals(t *testing.T) {
 		}
 	}
 }
+
+// Workers of a device whose node has no usable CPUs are placed on the nearest node.
+func TestDeviceOnNodeWithoutCPUs(t *testing.T) {
+	for _, c := range []struct {
+		name      string
+		distances [3]int // from the device's node to 0, 1 and itself
+		node      int
+	}{
+		{"near 1", [3]int{80, 20, 10}, 1},
+		{"near 0", [3]int{20, 80, 10}, 0},
+		{"equal", [3]int{40, 40, 10}, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := topologytest.Describe(t, "xeon-4210")
+			s.Nodes = append(s.Nodes, topologytest.Node{ID: 2, MemoryGiB: 96, Distances: c.distances[:]})
+			for i := range 2 {
+				s.Nodes[i].Distances = append(s.Nodes[i].Distances, c.distances[i])
+			}
+			s.NICs[0].Node = 2
+			p, err := Make(s.Machine(t), Request{Forwarding: 2, NICs: []string{"0000:3b:00.0"}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, w := range p.Workers {
+				if w.Node != c.node {
+					t.Errorf("worker %d is on node %d, not on %d", w.ID, w.Node, c.node)
+				}
+			}
+			has(t, p.Warnings, "0000:3b:00.0 is on node 2, which has no CPU for workers")
+		})
+	}
+}
+
+// A container without CPUs on the device's node uses the nearest node.
+func TestContainerFarFromDevice(t *testing.T) {
+	m := container(t)
+	m.NICs[0].Node = 1
+	p, err := Make(m, Request{Forwarding: 1, NICs: []string{"0000:3b:00.0"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	has(t, p.Warnings, "0000:3b:00.0 is on node 1, which has no CPU for workers")
+}
+
+// has fails unless a warning contains the text.
+func has(t *testing.T, warnings []string, text string) {
+	t.Helper()
+	if !strings.Contains(strings.Join(warnings, "\n"), text) {
+		t.Errorf("no warning has '%s': %q", text, warnings)
+	}
+}

@@ -147,6 +147,11 @@ func (v *view) distance(from, to int) int {
 	return 255
 }
 
+// known reports whether the machine has a node, with or without CPUs.
+func (v *view) known(node int) bool {
+	return slices.ContainsFunc(v.m.Nodes, func(n topology.Node) bool { return n.ID == node })
+}
+
 // nic finds a device by its address or its interface.
 func (v *view) nic(name string) (topology.NIC, bool) {
 	for _, n := range v.m.NICs {

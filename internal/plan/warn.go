@@ -133,9 +133,10 @@ func (k *maker) warnPlaces(n *notes, p *Plan) {
 	workers := k.w.Forwarding + k.w.IsolatedRx + k.w.HostPath
 	for _, name := range k.w.NICs {
 		nic, _ := k.nic(name)
-		n.when(!slices.Contains(k.nodes, nic.Node) && len(k.nodes) > 1,
-			"the node of %s is unknown (%d): the plan assumes node %d, and "+
-				"half of all packets may cross the link between nodes", name, nic.Node, k.homes[0])
+		n.when(!k.known(nic.Node) && len(k.nodes) > 1, "the node of %s is unknown (%d): the plan assumes node %d, and "+
+			"half of all packets may cross the link between nodes", name, nic.Node, k.homes[0])
+		n.when(k.known(nic.Node) && !slices.Contains(k.nodes, nic.Node) && workers > 0, "%s is on node %d, which has "+
+			"no CPU for workers: each of its packets crosses the link between nodes", name, nic.Node)
 	}
 	n.when(len(k.w.NICs) == 0 && len(k.nodes) > 1 && workers > 0, "no network device was named (nics): workers begin "+
 		"on node %d, which is right "+
@@ -146,10 +147,19 @@ func (k *maker) warnPlaces(n *notes, p *Plan) {
 		}
 		far := p.Of(Forwarding, IsolatedRx, HostPath).And(k.onNode(node))
 		n.when(!far.Empty(), "workers on CPU %s are on node %d, the network device is on node %d: each of their "+
-			"packets crosses the link between "+
-			"nodes (%s)", far, node, k.homes[0], k.distanceText(k.homes[0], node))
+			"packets crosses the link between nodes (%s)", far, node, k.device(), k.distanceText(k.device(), node))
 	}
 	k.warnGuests(n, p)
+}
+
+// device returns the node of the first network device, or the node that is assumed for it.
+func (k *maker) device() int {
+	for _, name := range k.w.NICs {
+		if n, _ := k.nic(name); k.known(n.Node) {
+			return n.Node
+		}
+	}
+	return k.homes[0]
 }
 
 // warnGuests reports guests that are far from the workers or the device that carry their packets.
