@@ -141,7 +141,7 @@ static void flow_api_encode_count(uint64_t n, Corelane__V1__FlowCount *out)
 	out->table_slots = flow_table_slots(flow_table);
 	out->table_used = flow_table_used(flow_table);
 	out->memory_bytes = flow_table_memory(flow_table) + (flow_capacity() + 1ull) * sizeof(struct flow);
-	out->growing = flow_table_growing(flow_table);
+	out->growing = flow_growing();
 }
 
 // Counts the flows that match, and ends them if `end` is set.

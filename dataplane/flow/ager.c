@@ -286,6 +286,5 @@ void flow_poll(void)
 	if (++turn % WEIGH_EVERY == 0)
 		flow_quota_weigh();
 	ager_share_out();
-	flow_table_grow_step(flow_table, GROW_BUCKETS);
-	flow_fill_step();
+	flow_grow_step(GROW_BUCKETS);
 }

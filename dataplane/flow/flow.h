@@ -142,12 +142,15 @@ static inline uint32_t flow_now(void)
 	return flow_seconds(rte_rdtsc());
 }
 
-// --- Start. flow_init() reserves addresses for FLOW_CAPACITY_MAX flows, flow_start() takes the memory for `capacity`.
-// ---
+// --- Start. flow_init() reserves addresses for FLOW_CAPACITY_MAX flows. flow_start() takes memory for the first ones,
+// flow_grow_step() for the others, up to the capacity. ---
 int flow_init(uint32_t capacity);  // -ENOMEM
 int flow_start(struct error *err); // when the first port keeps flows; idempotent
 void flow_fini(void);              // no reader may be online
-bool flow_fill_step(void);         // master: takes memory for more flows; false: all have theirs
+// Master, each millisecond: takes memory for more flows, and moves this many buckets of the table to a larger one.
+// Returns whether something is left to do.
+bool flow_grow_step(unsigned buckets);
+bool flow_growing(void);                                     // the table does not have room for all flows yet
 int flow_set_capacity(uint32_t capacity, struct error *err); // grows while packets flow; never shrinks
 uint32_t flow_capacity(void);
 uint32_t flow_count(void);      // flows in use, including those in their grace period

@@ -248,8 +248,8 @@ static int start(void **state)
 
 	if (eal_init(7, argv) < 0 || rcu_init() != 0 || flow_init(FLOWS) != 0 || flow_start(NULL) != 0)
 		return -1;
-	while (flow_fill_step())
-		;
+	while (flow_grow_step(UINT32_MAX))
+		rcu_poll();
 	return 0;
 }
 

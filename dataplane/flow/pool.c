@@ -14,9 +14,8 @@
 #define FLOWS_BYTES ((FLOW_CAPACITY_MAX + 1ull) * sizeof(struct flow))
 #define CHUNKS_BYTES ((CHUNKS_MAX + 1ull) * sizeof(struct flow_chunk))
 #define OWNERS_BYTES (CHUNKS_MAX + 1ull)
-#define FILL_FIRST 256 // chunks that get memory in the request that needs them, 3 MB: the others in shares
-#define FILL_SHARE 128 // chunks in one turn of the master
-#define START_FLOWS FLOW_CAPACITY_DEFAULT // that the table has room for at first: for more it grows, in shares
+#define FILL_SHARE 128    // chunks that get memory in the request that needs them, and then in each turn of the master
+#define START_FLOWS 65536 // that the table has room for at first: for more it grows in the master's turns
 
 EVENT_KIND(flow_memory, ERROR,
 	   "There was no memory for all flows any more while the table got it. It keeps the flows that have memory: "
@@ -34,6 +33,7 @@ static struct {
 	uint32_t returned; // list of used chunks without an owner
 	uint32_t capacity; // configured number of flows; rounded up to whole chunks
 	uint32_t filled;   // chunks with memory. Master: rw, workers: ro
+	uint32_t table;    // flows that the table has room for, or is growing for. Master only
 	unsigned workers;
 } pool;
 
@@ -62,24 +62,54 @@ static int flow_pool_fill(uint32_t capacity, uint32_t n)
 	return ret;
 }
 
-// Whether there is memory for this many flows. Only that for the first ones is taken at once, see flow_fill_step().
+// Whether there is memory for this many flows. Only that for the first ones is taken at once, see flow_grow_step().
 static bool flow_pool_has_room(uint32_t capacity)
 {
 	return reserve_available((uint64_t)(chunks_of(capacity) - pool.filled) * FLOW_CHUNK * FLOW_BYTES);
 }
 
-bool flow_fill_step(void)
+static void flow_pool_shrink(uint32_t capacity)
 {
-	uint32_t capacity = flow_capacity(), filled = pool.filled;
+	event_report(flow_memory, NULL, "memory for %u flows was to be taken, there is enough for %u", pool.capacity,
+		     capacity);
+	__atomic_store_n(&pool.capacity, capacity, __ATOMIC_RELEASE);
+}
 
-	if (filled >= chunks_of(capacity))
+// Both return whether something is left to do.
+static bool flow_pool_fill_step(void)
+{
+	if (pool.filled >= chunks_of(pool.capacity))
 		return false;
-	if (flow_pool_fill(capacity, FILL_SHARE) == 0)
+	if (flow_pool_fill(pool.capacity, FILL_SHARE) == 0)
 		return true;
-	__atomic_store_n(&pool.capacity, filled * FLOW_CHUNK, __ATOMIC_RELEASE);
-	event_report(flow_memory, NULL, "memory for %u flows was to be taken, there is enough for %u", capacity,
-		     filled * FLOW_CHUNK);
+	flow_pool_shrink(pool.filled * FLOW_CHUNK);
 	return false;
+}
+
+static bool flow_pool_table_step(unsigned buckets)
+{
+	if (!flow_table_grow_step(flow_table, buckets))
+		return true;
+	if (pool.table >= pool.capacity)
+		return false;
+	if (flow_table_grow_begin(flow_table, pool.capacity * 2ull) == 0) {
+		pool.table = pool.capacity;
+		return true;
+	}
+	flow_pool_shrink(pool.table);
+	return false;
+}
+
+bool flow_grow_step(unsigned buckets)
+{
+	bool memory = flow_pool_fill_step(), table = flow_pool_table_step(buckets);
+
+	return memory || table;
+}
+
+bool flow_growing(void)
+{
+	return flow_table && (pool.table < pool.capacity || flow_table_growing(flow_table));
 }
 
 static int capacity_error(uint32_t capacity, int code, struct error *err)
@@ -91,8 +121,7 @@ static int capacity_error(uint32_t capacity, int code, struct error *err)
 	if (code == ENOMEM)
 		return error_set(err, code, "flows", text, valid, "needs %lu MiB, which are not free",
 				 (unsigned long)((uint64_t)capacity * FLOW_BYTES >> 20));
-	return error_set(err, code, "flows", text, valid,
-			 code == EBUSY ? "cannot be set while the table grows" : "is not a number of flows in range");
+	return error_set(err, code, "flows", text, valid, "is not a number of flows in range");
 }
 
 int flow_init(uint32_t capacity)
@@ -114,17 +143,12 @@ int flow_init(uint32_t capacity)
 
 int flow_start(struct error *err)
 {
-	uint32_t first = RTE_MIN(pool.capacity, (uint32_t)START_FLOWS);
-
 	if (flow_table)
 		return 0;
 	errno = ENOMEM;
-	if (flow_pool_has_room(pool.capacity) && flow_pool_fill(pool.capacity, FILL_FIRST) == 0)
-		flow_table = flow_table_create(first * 2ull);
-	if (flow_table && first < pool.capacity && flow_table_grow_begin(flow_table, pool.capacity * 2ull) < 0) {
-		flow_table_destroy(flow_table);
-		flow_table = NULL;
-	}
+	pool.table = RTE_MIN(pool.capacity, (uint32_t)START_FLOWS);
+	if (flow_pool_has_room(pool.capacity) && flow_pool_fill(pool.capacity, FILL_SHARE) == 0)
+		flow_table = flow_table_create(pool.table * 2ull);
 	return flow_table ? 0 : capacity_error(pool.capacity, errno, err);
 }
 
@@ -145,8 +169,6 @@ void flow_fini(void)
 
 int flow_set_capacity(uint32_t capacity, struct error *err)
 {
-	int ret;
-
 	if (capacity == pool.capacity)
 		return 0;
 	if (capacity < RTE_MAX(FLOW_CAPACITY_MIN, pool.capacity) || capacity > FLOW_CAPACITY_MAX)
@@ -157,11 +179,8 @@ int flow_set_capacity(uint32_t capacity, struct error *err)
 	}
 	if (!flow_pool_has_room(capacity))
 		return capacity_error(capacity, ENOMEM, err);
-	ret = flow_table_grow_begin(flow_table, capacity * 2ull);
-	if (ret < 0)
-		return capacity_error(capacity, -ret, err);
 	__atomic_store_n(&pool.capacity, capacity, __ATOMIC_RELEASE);
-	flow_pool_fill(capacity, FILL_FIRST); // flow_fill_step() tries again, and reports a failure
+	flow_pool_fill(capacity, FILL_SHARE); // flow_grow_step() tries again, and reports a failure
 	return 0;
 }
 

@@ -290,8 +290,8 @@ static int start_with(uint32_t capacity)
 {
 	if (flow_init(capacity) != 0 || flow_start(NULL) != 0)
 		return -1;
-	while (flow_fill_step())
-		;
+	while (flow_grow_step(UINT32_MAX))
+		rcu_poll();
 	return 0;
 }
 

@@ -336,8 +336,8 @@ int main(int argc, char **argv)
 		fprintf(stderr, "too little memory for %llu flows\n", (1ull << largest) / 2);
 		return 1;
 	}
-	while (flow_fill_step())
-		;
+	while (flow_grow_step(UINT32_MAX))
+		rcu_poll();
 	keys = calloc(KEYS, sizeof(*keys));
 	wanted = calloc(KEYS, sizeof(*wanted));
 	if (!keys || !wanted)
