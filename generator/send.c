@@ -8,6 +8,7 @@
 #include "pace.h"
 
 #define TURN 256    // frames of a stream in one turn, so that receiving is not delayed
+#define UNTIMED 16u // of a stream that is not timed, beside others that are: each frame of theirs waits for a turn
 #define QUANTUM 64u // frames of a stream of weight 1 before the next stream's turn
 #define RENEW 64    // flows replaced in one turn
 
@@ -139,11 +140,14 @@ static void count_late(struct stream *s, uint64_t due)
 	s->count.due = due;
 }
 
-// Returns the number of frames to send now. Frames that have been due for too long are counted as late and not sent.
+// Returns the number of frames to send now. Frames that have been due for too long are counted as late and not sent. If
+// latencies are measured, so are all that became due while gen-poll did not run: they would be a burst that delays the
+// next frames.
 static unsigned send_wanted(const struct trial *t, struct stream *s, const struct pace *pace, uint64_t active,
 			    uint64_t away)
 {
-	uint64_t due = pace_due(pace, active), limit = t->sink.clock.hz / 1000 * LATE_MS, old;
+	uint64_t due = pace_due(pace, active), most = t->plan.latency && s->untimed ? UNTIMED : TURN, old;
+	uint64_t limit = t->plan.latency ? t->away : t->sink.clock.hz / 1000 * LATE_MS;
 
 	if (away > t->away)
 		s->behind = due;
@@ -154,7 +158,7 @@ static unsigned send_wanted(const struct trial *t, struct stream *s, const struc
 		if (old > s->count.due)
 			count_late(s, old);
 	}
-	return (unsigned)RTE_MIN(due - s->count.due, (uint64_t)TURN); // the rest in the next turn
+	return (unsigned)RTE_MIN(due - s->count.due, most); // the rest in the next turn
 }
 
 // Counts the frames up to `due` that were not sent as without room, or as late if they became due while the generator

@@ -242,6 +242,54 @@ static void bursts_have_gaps(void **state)
 		assert_in_range(groups[i], total(t)->late == 0 && n_groups == 20 ? 100 : 1, 100);
 }
 
+// Sends what becomes due until `active` cycles of sending have passed. Returns the number of frames.
+static unsigned sends_until(struct trial *t, uint64_t active)
+{
+	return send_due(t, rte_rdtsc(), active);
+}
+
+// What became due while gen-poll did not run would be a burst: with latencies, it is late and not sent.
+static void no_burst_after_a_gap(void **state)
+{
+	struct trial *t = port_new(sizeof(*t));
+	unsigned i;
+
+	connect_one(stream(false, 64, 10));
+	for (i = 0; i < 2; i++) {
+		t->plan = router_plan(0);
+		t->plan.latency = i == 0;
+		t->plan.packets_per_second = 1e6;
+		t->last_sent = 0;
+		assert_int_equal(trial_init(t, 1), 0);
+		assert_in_range(sends_until(t, t->away / 2), AWAY_US / 2, AWAY_US / 2 + 1);
+		assert_in_range(sends_until(t, t->away * 4), i == 0 ? 0 : 69, i == 0 ? 0 : 71);
+		assert_in_range(t->streams[0].count.late, i == 0 ? 69 : 0, i == 0 ? 71 : 0);
+		assert_in_range(sends_until(t, t->away * 4 + t->away / 2), AWAY_US / 2 - 1, AWAY_US / 2 + 1);
+		send_fini(t);
+	}
+	free(t);
+}
+
+// A stream that is not timed sends little in a turn when others are timed.
+static void untimed_streams_take_short_turns(void **state)
+{
+	struct trial *t = port_new(sizeof(*t));
+	unsigned i;
+
+	connect_one(stream(false, 64, 10));
+	for (i = 0; i < 4; i++) {
+		t->plan = router_plan(0);
+		t->plan.latency = i % 2 == 0;
+		t->plan.packets_per_second = 1e8;
+		t->last_sent = 0;
+		profile.streams[0].untimed = i < 2;
+		assert_int_equal(trial_init(t, 1), 0);
+		assert_int_equal(sends_until(t, t->away / 2), i == 0 ? 16 : 256);
+		send_fini(t);
+	}
+	free(t);
+}
+
 static int keeps(int side, struct rte_mbuf *m, unsigned *copies, bool *hold)
 {
 	return -1;
@@ -410,11 +458,23 @@ static void ports_that_stay(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(every_frame_comes_back), TEST(the_cpu_is_shared),       TEST(it_rests),
-		TEST(a_port_is_not_read),     TEST(sizes_in_turn_both_ways), TEST(the_rate_is_kept),
-		TEST(bursts_have_gaps),       TEST(a_full_ring_is_told),     TEST(it_rests_beside_a_full_ring),
-		TEST(stragglers_are_stale),   TEST(flows_come_and_go),       TEST(server_and_client),
-		TEST(a_peer_that_goes),       TEST(ports_that_stay),         TEST(silent_streams),
+		TEST(every_frame_comes_back),
+		TEST(the_cpu_is_shared),
+		TEST(it_rests),
+		TEST(a_port_is_not_read),
+		TEST(sizes_in_turn_both_ways),
+		TEST(the_rate_is_kept),
+		TEST(bursts_have_gaps),
+		TEST(a_full_ring_is_told),
+		TEST(it_rests_beside_a_full_ring),
+		TEST(stragglers_are_stale),
+		TEST(flows_come_and_go),
+		TEST(server_and_client),
+		TEST(a_peer_that_goes),
+		TEST(ports_that_stay),
+		TEST(silent_streams),
+		TEST(no_burst_after_a_gap),
+		TEST(untimed_streams_take_short_turns),
 	};
 
 	return cmocka_run_group_tests(tests, router_setup, router_teardown);

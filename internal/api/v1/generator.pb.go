@@ -439,8 +439,9 @@ type GeneratorStream struct {
 	Expected     []byte `protobuf:"bytes,12,opt,name=expected,proto3" json:"expected,omitempty"`
 	ExpectedMask []byte `protobuf:"bytes,13,opt,name=expected_mask,json=expectedMask,proto3" json:"expected_mask,omitempty"`
 	// All frames have the same header, of any protocol. There is only one flow.
-	Fixed         bool `protobuf:"varint,14,opt,name=fixed,proto3" json:"fixed,omitempty"`
-	Untimed       bool `protobuf:"varint,15,opt,name=untimed,proto3" json:"untimed,omitempty"` // its frames are not in the histogram of latencies
+	Fixed bool `protobuf:"varint,14,opt,name=fixed,proto3" json:"fixed,omitempty"`
+	// Its frames are not in the histogram of latencies. Beside streams that are timed, it sends few frames in a turn.
+	Untimed       bool `protobuf:"varint,15,opt,name=untimed,proto3" json:"untimed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -800,7 +801,8 @@ type GeneratorWindow struct {
 	Sent   uint64 `protobuf:"varint,4,opt,name=sent,proto3" json:"sent,omitempty"`
 	NoRoom uint64 `protobuf:"varint,5,opt,name=no_room,json=noRoom,proto3" json:"no_room,omitempty"` // due, but the port accepted no more: the router does not empty its queue
 	// due, but not sent because the generator was late: by more than 1 ms, or by so much that the frames that were due
-	// did not fit into the port
+	// did not fit into the port. With latencies, all frames that became due while the generator was away: they would be a
+	// burst that delays others
 	Late          uint64 `protobuf:"varint,6,opt,name=late,proto3" json:"late,omitempty"`
 	Received      uint64 `protobuf:"varint,7,opt,name=received,proto3" json:"received,omitempty"` // frames with a good probe, from the right port, each counted once
 	ReceivedBytes uint64 `protobuf:"varint,8,opt,name=received_bytes,json=receivedBytes,proto3" json:"received_bytes,omitempty"`
