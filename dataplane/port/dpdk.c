@@ -215,6 +215,7 @@ const struct port_ops port_dpdk_ops = {
 	.close = dpdk_close,
 	.rx = dpdk_rx,
 	.tx = dpdk_tx,
+	.rx_least = 8, // of drivers with vector instructions
 	.depth = dpdk_depth,
 	.wakes = dpdk_wakes,
 	.arm = dpdk_arm,

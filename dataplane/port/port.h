@@ -127,6 +127,7 @@ struct port_ops {
 	// checksum flags that the device vouches for. tx() owns the packets that it counts as sent.
 	uint16_t (*rx)(struct port_queue *q, struct rte_mbuf **pkts, uint16_t n);
 	uint16_t (*tx)(struct port_queue *q, struct rte_mbuf **pkts, uint16_t n);
+	uint16_t rx_least; // packets: rx() may return none when it is asked for fewer; 0 = it never does
 	// Polling worker: packets that wait to be received, or DEPTH_UNKNOWN. NULL: it is never known.
 	uint32_t (*depth)(struct port_queue *q);
 	// Receive interrupts. arm NULL: the kind has none. wakes(): whether this queue has them (NULL: all have);

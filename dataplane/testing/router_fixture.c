@@ -101,7 +101,7 @@ static int test_set_mtu(struct port *port, uint16_t mtu, struct error *why)
 #define TEST_OPS                                                                                                    \
 	.open = test_open, .close = test_close, .rx = test_rx, .tx = test_tx, .wakes = test_wakes, .arm = test_arm, \
 	.disarm = test_disarm
-const struct port_ops port_dpdk_ops = {.kind = "dpdk", TEST_OPS};
+const struct port_ops port_dpdk_ops = {.kind = "dpdk", TEST_OPS, .rx_least = 8};
 const struct port_ops port_tap_ops = {
 	.kind = "tap", TEST_OPS, .set_mtu = test_set_mtu, .steer = test_steer, .unsteer = test_unsteer};
 const struct port_ops port_memif_ops = {.kind = "memif", TEST_OPS};

@@ -175,27 +175,48 @@ static uint16_t port_rx_poll_inject(struct rte_graph *graph, struct rte_node *no
 	return (uint16_t)n;
 }
 
-// Like port_rx(), but a source whose burst is bounded is polled first, and a full burst of it is alone in its walk.
+// Polls a queue or ring whose burst is bounded.
+static uint16_t port_rx_poll_bounded(struct rte_graph *graph, struct rte_node *node, struct worker *w,
+				     struct handoff *ring, struct port_queue *q, uint16_t room)
+{
+	uint16_t *most = ring ? &ring->most : &q->most, n, least = 1;
+	uint64_t bytes = 0;
+
+	room = burst_room(burst_most(most), room);
+	if (ring) {
+		n = port_rx_poll_ring(graph, node, ring, room);
+	} else {
+		bytes = counters->port[q->port->id].rx_bytes;
+		n = port_rx_poll_queue(graph, node, w, q, room);
+		bytes = counters->port[q->port->id].rx_bytes - bytes;
+		least = RTE_MAX(q->port->ops->rx_least, least);
+	}
+	if (n > 0)
+		burst_brought(&w->burst, most, n, n == room || bytes >= PORT_TURN_BYTES, least);
+	return n;
+}
+
+// Like port_rx(), but a source whose walks were long is polled first, and a full burst of it is alone in its walk.
 static __rte_noinline uint16_t port_rx_bounded(struct rte_graph *graph, struct rte_node *node, struct worker *w,
 					       const struct handoff_list *in, struct rx_list *l, unsigned injected)
 {
 	unsigned rings = in ? in->n : 0, i, total = injected, at = w->next_queue;
-	uint16_t n, room, *source, most;
+	struct port_queue *q;
+	struct handoff *ring;
 	bool alone = false;
+	uint16_t n, most;
 
 	burst_begin(&w->burst);
 	for (i = 0; i < rings + l->n && BATCH - total >= POLL_MIN && !alone; i++, at++) {
 		if (at >= rings + l->n)
 			at = 0;
-		source = at < rings ? &in->h[at]->most : &l->q[at - rings]->most;
-		most = burst_most(source);
+		ring = at < rings ? in->h[at] : NULL;
+		q = ring ? NULL : l->q[at - rings];
+		most = burst_most(ring ? &ring->most : &q->most);
 		if (most > 0 && total > injected)
 			break;
-		room = burst_room(most, (uint16_t)(BATCH - total));
-		n = at < rings ? port_rx_poll_ring(graph, node, in->h[at], room)
-			       : port_rx_poll_queue(graph, node, w, l->q[at - rings], room);
+		n = port_rx_poll_bounded(graph, node, w, ring, q, (uint16_t)(BATCH - total));
 		total += n;
-		burst_brought(&w->burst, source, n);
 		alone = n > 0 && n == most;
 	}
 	w->next_queue = at;
@@ -209,7 +230,8 @@ static uint16_t port_rx(struct rte_graph *graph, struct rte_node *node, void **o
 	struct worker *w = this_worker;
 	const struct handoff_list *in = rcu_read(w->in);
 	struct rx_list *l = rcu_read(w->rx);
-	unsigned rings = in ? in->n : 0, i, total = 0, at = w->next_queue;
+	unsigned rings = in ? in->n : 0, i, total = 0, at = w->next_queue, sources = 0;
+	uint16_t n;
 
 	w->in_now = in;
 	if (unlikely(!rte_ring_empty(w->inject)))
@@ -220,10 +242,13 @@ static uint16_t port_rx(struct rte_graph *graph, struct rte_node *node, void **o
 		if (at >= rings + l->n)
 			at = 0;
 		if (at < rings)
-			total += port_rx_poll_ring(graph, node, in->h[at], (uint16_t)(BATCH - total));
+			n = port_rx_poll_ring(graph, node, in->h[at], (uint16_t)(BATCH - total));
 		else
-			total += port_rx_poll_queue(graph, node, w, l->q[at - rings], (uint16_t)(BATCH - total));
+			n = port_rx_poll_queue(graph, node, w, l->q[at - rings], (uint16_t)(BATCH - total));
+		total += n;
+		sources += n > 0;
 	}
+	w->burst.others = sources > 1 || total < POLL_MIN; // so few are costly if their walk is long
 	w->next_queue = at;
 	w->polled = total;
 	return (uint16_t)total;

@@ -18,6 +18,8 @@ static unsigned waiting[PORTS_END][2];        // packets in the device, by port 
 static unsigned long_from, long_to, long_len; // packets long_from to long_to - 1 of a batch have this length
 static unsigned refused;                      // frames that the kind of port refuses
 static struct rx_list *list;
+static uint64_t cost[PORTS_END]; // cycles that a packet takes, by port
+static uint64_t clock_now;
 
 static uint16_t rx_waiting(struct port_queue *q, struct rte_mbuf **pkts, uint16_t n)
 {
@@ -61,6 +63,8 @@ static int reset(void **state)
 	router_worker()->next_queue = 0;
 	memset(&router_worker()->burst, 0, sizeof(router_worker()->burst));
 	port_get(RED0)->queues[0].most = port_get(RED1)->queues[0].most = 0;
+	port_get(RED0)->ops = &port_tap_ops;
+	memset(cost, 0, sizeof(cost));
 	return 0;
 }
 
@@ -258,8 +262,7 @@ static void list_shrinks(void **state)
 }
 
 #define LONGEST (rte_get_tsc_hz() / 1000000 * BURST_WALK_US)
-static uint64_t cost[PORTS_END]; // cycles that a packet takes, by port
-static uint64_t clock_now;
+#define SHARED (rte_get_tsc_hz() / 1000000 * BURST_SHARED_US)
 
 // A walk as the worker's loop makes it. Returns the cycles that it took.
 static uint64_t timed_walk(unsigned *counts)
@@ -348,7 +351,7 @@ static void bound_ends(void **state)
 	clock_now += rte_get_tsc_hz() / 1000 * BURST_CALM_MS;
 	timed_walk(n);
 	assert_false(router_worker()->burst.bounded);
-	assert_int_equal(router_worker()->burst.longest, LONGEST);
+	assert_int_equal(router_worker()->burst.longest, SHARED);
 	for (i = 0; i < 6; i++) {
 		timed_walk(n);
 		assert_int_equal(n[RED0] + n[RED1], BATCH);
@@ -356,20 +359,108 @@ static void bound_ends(void **state)
 	assert_false(router_worker()->burst.bounded);
 }
 
-// However costly packets are, their bursts are large enough for any driver, and grow again.
+// However costly packets are, their bursts are large enough for the driver, and grow again.
 static void least_burst(void **state)
+{
+	static const struct {
+		const struct port_ops *ops;
+		uint16_t least;
+	} kinds[] = {{&port_dpdk_ops, 8}, {&port_tap_ops, 1}};
+	unsigned n[PORTS_END], i, k;
+
+	for (k = 0; k < RTE_DIM(kinds); k++) {
+		reset(state);
+		port_get(RED0)->ops = kinds[k].ops;
+		costly_port();
+		cost[RED0] = 2 * LONGEST;
+		for (i = 0; i < 20; i++)
+			timed_walk(n);
+		assert_int_equal(port_get(RED0)->queues[0].most, kinds[k].least);
+		cost[RED0] = cost[RED1] / 4;
+		for (i = 0; i < 20; i++)
+			timed_walk(n);
+		assert_int_equal(port_get(RED0)->queues[0].most, 0);
+	}
+}
+
+// RED0 sends all it can, and RED1 some packets between any two walks.
+static void shared_worker(unsigned walks, unsigned some)
 {
 	unsigned n[PORTS_END], i;
 
-	costly_port();
-	cost[RED0] = LONGEST;
-	for (i = 0; i < 20; i++)
+	burst_init(&router_worker()->burst);
+	poll_queue(RED0, 0);
+	poll_queue(RED1, 0);
+	waiting[RED0][0] = UINT32_MAX / 2;
+	cost[RED0] = cost[RED1] = LONGEST / BATCH;
+	for (i = 0; i < walks; i++) {
+		waiting[RED1][0] += some;
 		timed_walk(n);
-	assert_int_equal(port_get(RED0)->queues[0].most, BURST_LEAST);
-	cost[RED0] = cost[RED1] / 4;
-	for (i = 0; i < 20; i++)
+	}
+}
+
+// Beside a port with few packets, even ordinary packets do not make walks long. Each walk after those that settle the
+// burst is one of the greedy port, or one of the other.
+static void greedy_burst_is_short(void **state)
+{
+	unsigned n[PORTS_END], i;
+
+	shared_worker(20, 10);
+	assert_true(router_worker()->burst.shared);
+	for (i = 0; i < 1000; i++) {
+		waiting[RED1][0] += 5;
+		assert_in_range(timed_walk(n), 1, SHARED);
+		assert_in_range(n[RED0], n[RED1] > 0 ? 0 : 16, 38);
+		assert_in_range(waiting[RED1][0], 0, 10);
+	}
+}
+
+// A port that was idle may bring many packets at once.
+static void backlog_of_idle_port(void **state)
+{
+	unsigned n[PORTS_END], i;
+
+	shared_worker(20, 10);
+	waiting[RED1][0] = 200;
+	for (i = 0; i < 2 && waiting[RED1][0] > 0; i++)
 		timed_walk(n);
-	assert_int_equal(port_get(RED0)->queues[0].most, 0);
+	assert_int_equal(waiting[RED1][0], 0);
+	assert_int_equal(port_get(RED1)->queues[0].most, 0);
+}
+
+// Where all have more, or only one has packets, bursts are as large as a batch.
+static void full_bursts(void **state)
+{
+	unsigned n[PORTS_END], i, k;
+
+	for (k = 0; k < 2; k++) {
+		reset(state);
+		shared_worker(20, 10);
+		waiting[RED1][0] = k == 0 ? 0 : UINT32_MAX / 2;
+		for (i = 0; i < 10; i++)
+			timed_walk(n);
+		clock_now += rte_get_tsc_hz() / 1000 * BURST_CALM_MS;
+		timed_walk(n);
+		assert_false(router_worker()->burst.bounded);
+		for (i = 0; i < 100; i++) {
+			timed_walk(n);
+			assert_int_equal(n[RED0] + n[RED1], BATCH);
+			assert_true(n[RED0] == 0 || n[RED1] == 0);
+		}
+	}
+}
+
+// Few packets that make a long walk are costly: of frames of 64 KB, for example.
+static void few_costly_packets(void **state)
+{
+	unsigned n[PORTS_END];
+
+	shared_worker(0, 0);
+	waiting[RED0][0] = 0;
+	waiting[RED1][0] = 8;
+	cost[RED1] = SHARED / 4;
+	timed_walk(n);
+	assert_true(router_worker()->burst.shared);
 }
 
 // A walk that another thread interrupted is not judged. The queue that it polled may belong to another worker
@@ -450,6 +541,10 @@ int main(void)
 		cmocka_unit_test_setup(bound_ends, reset),
 		cmocka_unit_test_setup(least_burst, reset),
 		cmocka_unit_test_setup(interrupted_walk_is_forgotten, reset),
+		cmocka_unit_test_setup(greedy_burst_is_short, reset),
+		cmocka_unit_test_setup(backlog_of_idle_port, reset),
+		cmocka_unit_test_setup(full_bursts, reset),
+		cmocka_unit_test_setup(few_costly_packets, reset),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);
