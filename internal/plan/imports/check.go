@@ -54,7 +54,7 @@ func Count(list []Finding, s Severity) int {
 }
 
 func (c *checker) find(severity Severity, where, instead, why, what string, args ...any) {
-	c.out = append(c.out, Finding{severity, where, fmt.Sprintf(what, args...), why, instead})
+	c.out = append(c.out, Finding{severity, where, printable(fmt.Sprintf(what, args...)), why, instead})
 }
 
 func (c *checker) workers() cpuset.Set { return c.cpus(Forwarding, IsolatedRx, HostPath) }

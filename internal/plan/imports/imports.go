@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/corelane/corelane/internal/cpuset"
 	"github.com/corelane/corelane/internal/input"
@@ -228,7 +229,21 @@ func (s *scanner) add(c Claim) {
 }
 
 func (s *scanner) find(severity Severity, line int, instead, why, what string, args ...any) {
-	s.Findings = append(s.Findings, Finding{severity, place(s.file, line), fmt.Sprintf(what, args...), why, instead})
+	text := printable(fmt.Sprintf(what, args...))
+	s.Findings = append(s.Findings, Finding{severity, place(s.file, line), text, why, instead})
+}
+
+// printable escapes control characters, because a file that is read must not write to the terminal of its reader.
+func printable(text string) string {
+	var b strings.Builder
+	for _, r := range text {
+		if unicode.IsControl(r) {
+			fmt.Fprintf(&b, "\\x%02x", r)
+		} else {
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
 }
 
 func (s *scanner) set(key, value string, line int) {
