@@ -122,15 +122,16 @@ func (k *maker) housekeeping() error {
 	return nil
 }
 
-// hostFirst ranks cores for the host: the machine's first core, then cores that were not isolated at boot.
+// hostFirst ranks cores for the host: the machine's first core, then cores that were not isolated at boot, and among
+// these the slower ones.
 func (k *maker) hostFirst(c *core) int {
 	switch {
 	case c == k.first():
 		return 0
 	case !c.isolated:
-		return 1
+		return c.kind()
 	}
-	return 2
+	return 1000
 }
 
 // keep gives a core to the host. Its siblings, or the only CPU, are a last resort on small machines.

@@ -46,6 +46,9 @@ func expected(t *testing.T) map[string]struct {
 			Request{Forwarding: 3, Service: 1, Guests: 8, NICs: []string{"ens1f0np0"}}},
 		"four-socket": {named("four-socket"), Request{Forwarding: 6, HostPath: 1, Service: 2, Guests: 40,
 			NICs: []string{"0000:d8:00.0"}}},
+		"hybrid": {named("hybrid"), Request{Forwarding: 4, Service: 2, Guests: 4, NICs: []string{"0000:01:00.0"}}},
+		// More workers than performance cores.
+		"hybrid-full":     {named("hybrid"), Request{Forwarding: 8, Service: 1, NICs: []string{"0000:01:00.0"}}},
 		"one-cpu":         {named("one-cpu"), Request{Forwarding: 1, AllowOverlap: true}},
 		"one-core":        {smtPair(t), Request{Forwarding: 1, AllowOverlap: true}},
 		"holes":           {named("holes"), Request{Forwarding: 2, IsolatedRx: 2, Guests: 2, NICs: []string{"eth0"}}},

@@ -37,15 +37,24 @@ func (k *maker) rankDomains() error {
 	return nil
 }
 
-// near sorts cores by their distance from a node: cores that were isolated at boot come first, then by cache and
-// number.
+// near sorts cores by their distance from a node: cores that were isolated at boot come first, then faster ones, then
+// by cache, favoured cores and number.
 func (k *maker) near(node int) []*core {
 	list := slices.Clone(k.cores)
 	slices.SortStableFunc(list, func(a, b *core) int {
 		return cmp.Or(k.distance(node, a.node)-k.distance(node, b.node), a.node-b.node, order(b.isolated, a.isolated),
-			slices.Compare(k.rankOf(a), k.rankOf(b)), a.cpus.First()-b.cpus.First())
+			b.kind()-a.kind(), slices.Compare(k.rankOf(a), k.rankOf(b)), order(b.speed.Favoured, a.speed.Favoured),
+			a.cpus.First()-b.cpus.First())
 	})
 	return append(list, k.spare...)
+}
+
+// kind ranks the kinds of cores: a higher one is faster. Cores of the fastest kind are equal.
+func (c *core) kind() int {
+	if c.speed.Slow {
+		return c.speed.Percent
+	}
+	return 101
 }
 
 func (k *maker) rankOf(c *core) []int {

@@ -40,13 +40,14 @@ func (k *maker) placeService() error {
 		if node := k.homes[0]; k.byCPU[id].node == node && len(k.workers) > 0 {
 			why += ", near the workers, but on other cores"
 		}
+		why += k.byCPU[id].speedText()
 		k.give(id, Service, why)
 	}
 	return nil
 }
 
-// serviceCores returns cores near the workers, but with another cache if the node has several: guests gain more from
-// the workers' cache.
+// serviceCores returns cores near the workers, but of a slower kind if the node has several, and with another cache if
+// it has several: guests gain more from the workers' cache.
 func (k *maker) serviceCores() []*core {
 	domains := map[int]bool{}
 	for _, w := range k.workers {
@@ -55,12 +56,13 @@ func (k *maker) serviceCores() []*core {
 	list, home := k.near(k.homes[0]), k.homes[0]
 	slices.SortStableFunc(list[:len(list)-len(k.spare)], func(a, b *core) int {
 		return cmp.Or(k.distance(home, a.node)-k.distance(home, b.node), a.node-b.node, order(b.isolated, a.isolated),
-			order(domains[a.domain], domains[b.domain]))
+			order(b.speed.Slow, a.speed.Slow), b.kind()-a.kind(), order(domains[a.domain], domains[b.domain]))
 	})
 	return list
 }
 
-// placeGuests gives guests whole cores, first on the nodes and in the caches of the workers.
+// placeGuests gives guests whole cores, first on the nodes and in the caches of the workers. If not all of them fit on
+// the fastest cores that are left, but on those of a slower kind, they use these: vCPUs of one guest should be equal.
 func (k *maker) placeGuests() error {
 	before, cores := k.given(), k.guestCores()
 	for i := k.w.GuestCPUs.Len(); i < k.w.Guests; i++ {
@@ -81,11 +83,30 @@ func (k *maker) guestCores() []*core {
 	}
 	list := k.near(k.homes[0])
 	cores := list[:len(list)-len(k.spare)]
+	kind := k.guestKind(cores)
 	slices.SortStableFunc(cores, func(a, b *core) int {
 		return cmp.Or(order(nodes[b.node] > 0, nodes[a.node] > 0), k.distance(k.homes[0], a.node)-
-			k.distance(k.homes[0], b.node), a.node-b.node, order(domains[b.domain] > 0, domains[a.domain] > 0))
+			k.distance(k.homes[0], b.node), a.node-b.node, order(b.kind() == kind, a.kind() == kind),
+			order(domains[b.domain] > 0, domains[a.domain] > 0))
 	})
 	return list
+}
+
+// guestKind returns the fastest kind of cores that has room for all guests, or the fastest kind.
+func (k *maker) guestKind(cores []*core) int {
+	room, best, fits := map[int]int{}, 0, 0
+	for _, c := range cores {
+		if len(k.free(c)) == c.cpus.Len() {
+			room[c.kind()] += c.cpus.Len()
+		}
+	}
+	for kind, n := range room {
+		best = max(best, kind)
+		if n >= k.w.Guests-k.w.GuestCPUs.Len() {
+			fits = max(fits, kind)
+		}
+	}
+	return cmp.Or(fits, best)
 }
 
 func (k *maker) whyGuest(id int) string {
@@ -93,7 +114,7 @@ func (k *maker) whyGuest(id int) string {
 	if k.has(c, func(r Role) bool { return r == Guests }) {
 		return "sibling of a guest's CPU: guests get whole cores"
 	}
-	why := "on " + k.nodeText(c.node)
+	why := "on " + k.nodeText(c.node) + c.speedText()
 	same := func(w Worker) bool { return w.Node == c.node }
 	switch {
 	case len(k.workers) == 0 && slices.Contains(k.homes, c.node):
@@ -120,7 +141,7 @@ func (k *maker) placeEmulators() error {
 		cores := k.near(k.homes[0])
 		slices.SortStableFunc(cores, func(a, b *core) int {
 			return cmp.Or(order(a.cpus.Overlaps(k.busy), b.cpus.Overlaps(k.busy)),
-				order(guests[b.node], guests[a.node]))
+				order(guests[b.node], guests[a.node]), order(b.speed.Slow, a.speed.Slow))
 		})
 		id := k.takeOther(Emulator, slices.DeleteFunc(cores, func(c *core) bool {
 			return k.has(c, func(r Role) bool { return r == Guests })

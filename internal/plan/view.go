@@ -17,6 +17,7 @@ type core struct {
 	node     int
 	domain   int  // lowest CPU that shares the last-level cache; the node's lowest CPU if caches are unknown
 	isolated bool // the whole core was isolated at boot
+	speed    topology.Speed
 }
 
 // view is a machine as the planner needs it: cores instead of CPUs, and only usable ones.
@@ -95,12 +96,14 @@ func (v *view) group() {
 	for _, id := range v.online.IDs() {
 		members[find(id)] = append(members[find(id)], id)
 	}
+	speeds := v.m.Speeds()
 	for _, id := range v.usable.IDs() {
 		if v.byCPU[id] != nil {
 			continue
 		}
 		all := cpuset.Of(members[find(id)]...)
-		c := &core{cpus: all.And(v.usable), foreign: all.Without(v.usable), node: v.cpu[id].Node, domain: v.domain(id)}
+		c := &core{cpus: all.And(v.usable), foreign: all.Without(v.usable), node: v.cpu[id].Node, domain: v.domain(id),
+			speed: speeds[id]}
 		c.isolated = c.cpus.Within(v.m.Kernel.Isolated)
 		v.cores = append(v.cores, c)
 		for _, s := range c.cpus.IDs() {

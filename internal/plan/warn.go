@@ -78,6 +78,7 @@ func (k *maker) warnings(p *Plan) []string {
 	var n notes
 	k.warnMachine(&n)
 	k.warnPlaces(&n, p)
+	k.warnSpeed(&n, p)
 	k.warnShared(&n, p)
 	k.warnBoot(&n, p)
 	k.warnNow(&n, p)
@@ -150,6 +151,28 @@ func (k *maker) warnPlaces(n *notes, p *Plan) {
 			"packets crosses the link between nodes (%s)", far, node, k.device(), k.distanceText(k.device(), node))
 	}
 	k.warnGuests(n, p)
+}
+
+// warnSpeed reports workers and guests whose CPUs differ in speed.
+func (k *maker) warnSpeed(n *notes, p *Plan) {
+	kinds := func(role Role) (slow cpuset.Set, all map[int]bool) {
+		all = map[int]bool{}
+		for _, id := range p.Of(role).IDs() {
+			c := k.byCPU[id]
+			all[c.kind()] = true
+			if c.speed.Slow {
+				slow = slow.Or(cpuset.Of(id))
+			}
+		}
+		return slow, all
+	}
+	slow, all := kinds(Forwarding)
+	n.when(len(all) > 1, "forwarding workers on CPU %s have slower cores than the others, but equal shares of the "+
+		"packets: they lose packets first, while the others have time left", slow)
+	n.when(len(all) == 1 && !slow.Empty(), "all forwarding workers have slower cores (CPU %s)", slow)
+	slow, all = kinds(Guests)
+	n.when(len(all) > 1, "guests have CPUs of different speed, and CPU %s is slower: give all vCPUs of a guest CPUs "+
+		"of one kind", slow)
 }
 
 // device returns the node of the first network device, or the node that is assumed for it.

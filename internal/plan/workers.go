@@ -136,6 +136,17 @@ func (k *maker) unit() string {
 	return "whole core"
 }
 
+// speedText tells a core whose speed differs from that of most.
+func (c *core) speedText() string {
+	switch {
+	case c.speed.Slow:
+		return fmt.Sprintf(", a slower core (%d %% of the fastest)", c.speed.Percent)
+	case c.speed.Favoured:
+		return ", a core with the highest clock"
+	}
+	return ""
+}
+
 // whyWorker returns the reason for a worker's place.
 func (k *maker) whyWorker(id, home int) string {
 	c := k.byCPU[id]
@@ -143,6 +154,7 @@ func (k *maker) whyWorker(id, home int) string {
 	if c.node != home {
 		why = fmt.Sprintf("on node %d, as no core is left on node %d", c.node, home)
 	}
+	why += c.speedText()
 	switch {
 	case k.single:
 		return "the only CPU: all threads share it, as allow_overlap permits"

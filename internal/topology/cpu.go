@@ -27,11 +27,11 @@ func (r *reader) cpus() error {
 			r.place(&c)
 			r.caches(&c)
 		}
-		dir := fmt.Sprintf("%s/cpu%d/cpufreq/", cpuDir, id)
-		c.MaxKHz, _ = value(r, dir+"cpuinfo_max_freq", maybe, number)
-		c.Governor, _ = r.text(dir+"scaling_governor", maybe)
+		r.speed(&c)
+		c.Governor, _ = r.text(fmt.Sprintf("%s/cpu%d/cpufreq/scaling_governor", cpuDir, id), maybe)
 		r.m.CPUs = append(r.m.CPUs, c)
 	}
+	r.coreTypes()
 	r.checkSiblings()
 	r.virtual(info)
 	return nil

@@ -62,8 +62,13 @@ type CPU struct {
 	L2       cpuset.Set `json:"l2"`       // CPUs that share the cache; empty: unknown
 	L3       cpuset.Set `json:"l3"`
 	Model    string     `json:"model,omitempty"`
-	MaxKHz   int        `json:"max_khz,omitempty"`
 	Governor string     `json:"governor,omitempty"`
+	// The speed, see Speeds; 0 or empty: the machine does not say.
+	Type        string `json:"type,omitempty"` // of a hybrid Intel CPU: performance, efficient, low-power
+	MaxKHz      int    `json:"max_khz,omitempty"`
+	BaseKHz     int    `json:"base_khz,omitempty"`     // guaranteed clock
+	Capacity    int    `json:"capacity,omitempty"`     // by the kernel's scheduler: 1024 is the fastest CPU
+	HighestPerf int    `json:"highest_perf,omitempty"` // by the firmware's CPPC, on a scale of its own
 }
 
 // Node is a NUMA node.

@@ -48,7 +48,8 @@ func TestMapHasAll(t *testing.T) {
 			text := Text(m, marks, width, false)
 			body := text[:strings.Index(text, "\n\n")]
 			found := map[string]int{}
-			for text := range strings.FieldsSeq(strings.NewReplacer("[", " ", "]", " ").Replace(body)) {
+			bare := strings.NewReplacer("[", " ", "]", " ", "(", " ", ")", " ", "{", " ", "}", " ").Replace(body)
+			for text := range strings.FieldsSeq(bare) {
 				found[text]++
 			}
 			for _, c := range m.CPUs {

@@ -28,12 +28,14 @@ type cache struct {
 type core struct {
 	id, die int
 	cpus    []int
+	speed   topology.Speed
 }
 
 // layout sorts the CPUs by their position. The core of an offline CPU is not known: it is drawn as a core of its own
 // in its node.
 func layout(m *topology.Machine) []node {
 	var all []node
+	speeds := m.Speeds()
 	for i := range m.CPUs {
 		c := &m.CPUs[i]
 		at := slices.IndexFunc(all, func(n node) bool { return n.socket == c.Socket && n.id == c.Node })
@@ -41,7 +43,7 @@ func layout(m *topology.Machine) []node {
 			at = len(all)
 			all = append(all, node{socket: c.Socket, id: c.Node, title: title(m, c)})
 		}
-		all[at].add(c)
+		all[at].add(c, speeds[c.ID])
 	}
 	slices.SortStableFunc(all, func(a, b node) int {
 		return cmp.Or(cmp.Compare(order(a.socket), order(b.socket)), cmp.Compare(a.id, b.id))
@@ -62,7 +64,7 @@ func order(id int) int {
 	return id
 }
 
-func (n *node) add(c *topology.CPU) {
+func (n *node) add(c *topology.CPU, speed topology.Speed) {
 	key := c.L3.String()
 	at := slices.IndexFunc(n.caches, func(k cache) bool { return k.key == key })
 	if at < 0 {
@@ -76,7 +78,7 @@ func (n *node) add(c *topology.CPU) {
 			return
 		}
 	}
-	k.cores = append(k.cores, core{id: c.Core, die: c.Die, cpus: []int{c.ID}})
+	k.cores = append(k.cores, core{id: c.Core, die: c.Die, cpus: []int{c.ID}, speed: speed})
 }
 
 // title returns the heading of a node: its socket, memory and NICs.

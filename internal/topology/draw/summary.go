@@ -78,6 +78,9 @@ func (s *summary) cpus() {
 	if model := s.m.CPUs[0].Model; model != "" {
 		s.line("CPUs", "%s", model)
 	}
+	for _, line := range speeds(s.m) {
+		s.line("CPUs", "%s", line[len("[] "):])
+	}
 }
 
 func (s *summary) nodes() {

@@ -30,12 +30,18 @@ func SVG(m *topology.Machine, marks Marks) string {
 	}
 	d.y += svgGap
 	d.legend()
+	for _, line := range speeds(m) {
+		d.text(svgEdge, "normal", line)
+	}
 	return fmt.Sprintf(
 		`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" font-family="sans-serif" font-size="13">
 <rect width="100%%" height="100%%" fill="#ffffff"/>
 %s</svg>
 `, svgWidth, d.y+svgEdge, d.String())
 }
+
+// strokes are the widths of a core's frame: the faster the core, the wider.
+var strokes = map[string]string{slow: "0.4", normal: "1", favoured: "2.5"}
 
 type svgMap struct {
 	svg.Drawing
@@ -59,7 +65,8 @@ func (d *svgMap) cache(c cache) {
 		for i, id := range k.cpus {
 			d.cpu(x+i*svgBox, id)
 		}
-		d.Rect("", float64(x), float64(d.y), float64(wide), svgRow, "", "fill", "none", "stroke", "#455a64")
+		d.Rect("", float64(x), float64(d.y), float64(wide), svgRow, "", "fill", "none", "stroke", "#455a64",
+			"stroke-width", strokes[bracketsOf(k.speed)])
 		x += wide + svgGap
 	}
 	d.y += svgRow + svgGap

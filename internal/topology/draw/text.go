@@ -9,7 +9,8 @@ import (
 	"github.com/corelane/corelane/internal/topology"
 )
 
-// Text draws a map for a terminal with a number of columns. Siblings are in brackets, and each line is one cache.
+// Text draws a map for a terminal with a number of columns. Siblings are in brackets, whose kind shows the speed of the
+// core, and each line is one cache.
 func Text(m *topology.Machine, marks Marks, width int, color bool) string {
 	d := &textMap{marks: marks, digits: len(fmt.Sprint(m.LastCPU())), width: width, color: color}
 	for _, n := range layout(m) {
@@ -20,6 +21,9 @@ func Text(m *topology.Machine, marks Marks, width int, color bool) string {
 	}
 	d.out.WriteString("\n")
 	d.legend()
+	for _, line := range speeds(m) {
+		d.out.WriteString(line + "\n")
+	}
 	return d.out.String()
 }
 
@@ -55,14 +59,15 @@ func (d *textMap) cache(c cache) {
 }
 
 func (d *textMap) core(k core, most int) {
-	d.out.WriteString("[")
+	frame := bracketsOf(k.speed)
+	d.out.WriteString(frame[:1])
 	for i, id := range k.cpus {
 		if i > 0 {
 			d.out.WriteString(" ")
 		}
 		d.out.WriteString(d.paint(d.marks[id], fmt.Sprintf("%*s", d.digits+1, cell(id, d.marks))))
 	}
-	d.out.WriteString(strings.Repeat(" ", (most-len(k.cpus))*(d.digits+2)) + "]")
+	d.out.WriteString(strings.Repeat(" ", (most-len(k.cpus))*(d.digits+2)) + frame[1:])
 }
 
 // cell returns a CPU of the map: 12F.

@@ -2,6 +2,7 @@
 package topologytest
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -37,7 +38,10 @@ func (w *writer) cpus() {
 			w.put(fmt.Sprintf("%scache/index%d/shared_cpu_list", dir, i), "%s",
 				map[bool]cpuset.Set{false: same, true: shared}[level == 3])
 		}
-		w.put(dir+"cpufreq/cpuinfo_max_freq", "2201000")
+		w.put(dir+"cpufreq/cpuinfo_max_freq", "%d", 1000*cmp.Or(c.MHz, 2201))
+		if c.HighestPerf > 0 {
+			w.put(dir+"acpi_cppc/highest_perf", "%d", c.HighestPerf)
+		}
 		w.put(dir+"cpufreq/scaling_governor", "performance")
 	}
 	set, err := cpuset.Parse(strings.Join(present, ","))

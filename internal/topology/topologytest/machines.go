@@ -18,7 +18,8 @@ var machines = map[string]func() *Spec{
 	"vm":          vm,
 	"dual-384":    dual384,
 
-	"nova": nova,
+	"hybrid": hybrid,
+	"nova":   nova,
 
 	"container":         container,
 	"container-host":    containerHost,

@@ -36,6 +36,8 @@ type Spec struct {
 type CPU struct {
 	ID, Socket, Die, Core, Node, L3 int
 	Offline                         bool
+	MHz                             int // highest clock; 0: 2201
+	HighestPerf                     int // 0: none
 }
 
 // Node of a Spec.

@@ -64,3 +64,31 @@ func containerHost() *Spec {
 	}
 	return s
 }
+
+// hybrid has six performance cores with siblings (CPUs 0-11, of which two cores reach a higher clock), eight efficient
+// ones (12-19) and two low-power ones with a cache of their own (20-21).
+func hybrid() *Spec {
+	s := &Spec{
+		Hostname: "hybrid", Release: "6.14.0-15-generic", Model: "Intel(R) Core(TM) Ultra 7 165H",
+		Cmdline: "BOOT_IMAGE=/vmlinuz ro quiet",
+		Nodes:   []Node{{MemoryGiB: 64, Distances: []int{10}}},
+		NICs: []NIC{{Address: "0000:01:00.0", Driver: "vfio-pci", Vendor: "0x8086", Device: "0x1592"},
+			{Address: "0000:02:00.0", Driver: "igc", Interface: "eth0", Vendor: "0x8086", Device: "0x125c", Queues: 4,
+				IRQ: 120, At: []int{0, 1, 12, 13}, Count: 7000}},
+		Files: map[string]string{"sys/devices/cpu_core/cpus": "0-11", "sys/devices/cpu_atom/cpus": "12-19",
+			"sys/devices/cpu_lowpower/cpus": "20-21"},
+	}
+	for id := range 22 {
+		c := CPU{ID: id, Core: id / 2, MHz: 4900, HighestPerf: 61}
+		switch {
+		case id >= 20:
+			c = CPU{ID: id, Core: id, L3: 1, MHz: 2500, HighestPerf: 24}
+		case id >= 12:
+			c = CPU{ID: id, Core: id, MHz: 3800, HighestPerf: 38}
+		case id >= 4 && id < 8:
+			c.MHz, c.HighestPerf = 5000, 65
+		}
+		s.CPUs = append(s.CPUs, c)
+	}
+	return s
+}
