@@ -2,6 +2,7 @@
 #include "graph/capture.h"
 
 #include <errno.h>
+#include <nss.h>
 #include <stdio.h>
 
 #include <rte_cycles.h>
@@ -91,6 +92,7 @@ int filter_compile(const char *text, const char *field, struct bpf_program *out,
 	dead = pcap_open_dead(DLT_EN10MB, 262144);
 	if (dead == NULL)
 		return error_set(err, ENOMEM, NULL, NULL, NULL, "no memory for a filter");
+	__nss_configure_lookup("hosts", "files"); // the master must not wait for a name server
 	if (pcap_compile(dead, out, text, 1, PCAP_NETMASK_UNKNOWN) < 0)
 		ret = error_set(err, EINVAL, field, text, "a libpcap expression such as 'udp port 6635'", "%s",
 				pcap_geterr(dead));

@@ -15,7 +15,7 @@ import pytest
 from scapy.layers.inet import IP, UDP
 from scapy.layers.l2 import Ether
 
-from daemon import Daemon
+from daemon import Daemon, Refused
 from router import GATEWAY_MAC
 from test_punt import playing
 
@@ -169,3 +169,23 @@ def test_flood_of_flows(daemon):
             daemon.cli("neighbor", "list")
             daemon.cli("flow", "flush", "--all")
     assert_short_turns(daemon, "a flood of new flows", before)
+
+
+def test_filter_with_a_name_asks_no_name_server():
+    """The master compiles filters; a name server that does not answer would hold it for seconds."""
+    with open("/etc/resolv.conf", encoding="utf-8") as f:
+        server = next((line.split()[1] for line in f if line.startswith("nameserver ") and "." in line), "127.0.0.1")
+    daemon = Daemon()
+    try:
+        with daemon.namespace(), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as silent:
+            subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
+            if not server.startswith("127."):
+                subprocess.run(["ip", "address", "add", f"{server}/32", "dev", "lo"], check=True)
+            silent.bind((server, 53))
+            silent.setblocking(False)
+            with pytest.raises(Refused, match="unknown host 'corelane.invalid'"):
+                daemon.cli("capture", "--filter", "host corelane.invalid", "--count", "1")
+            with pytest.raises(BlockingIOError):
+                silent.recv(512)
+    finally:
+        daemon.stop()
