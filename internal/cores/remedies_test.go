@@ -4,7 +4,7 @@ package cores
 import (
 	"cmp"
 	"fmt"
-	"os"
+	"os/exec"
 	"slices"
 	"strings"
 	"testing"
@@ -17,13 +17,16 @@ import (
 
 // Whatever a remedy prints makes its check pass once it is run: verify, run all commands, verify again.
 func TestRemedies(t *testing.T) {
-	if info, err := os.Stat("/dev/shm"); err == nil && info.IsDir() {
-		t.Setenv("TMPDIR", "/dev/shm") // thousands of files for each machine
-	}
-	for _, name := range topologytest.Names() {
+	t.Parallel()
+	for _, name := range append(topologytest.Names(), captured) {
 		for _, planned := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s/plan=%t", name, planned), func(t *testing.T) {
-				remedies(t, topologytest.Describe(t, name), planned)
+				t.Parallel()
+				if name == captured {
+					remedies(t, unpack(t, name), planned)
+				} else {
+					remedies(t, topologytest.Dir(t, name), planned)
+				}
 			})
 		}
 	}
@@ -31,17 +34,31 @@ func TestRemedies(t *testing.T) {
 
 // The same on random machines, whose configuration is worse than that of any real one.
 func TestRemediesOfRandomMachines(t *testing.T) {
-	if info, err := os.Stat("/dev/shm"); err == nil && info.IsDir() {
-		t.Setenv("TMPDIR", "/dev/shm")
-	}
+	t.Parallel()
 	for seed := range uint64(200) {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) { remedies(t, topologytest.Random(seed), seed%2 == 1) })
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
+			remedies(t, topologytest.Random(seed).Dir(t), seed%2 == 1)
+		})
 	}
 }
 
-func remedies(t *testing.T, spec *topologytest.Spec, planned bool) {
+// captured is the archive of a real machine.
+const captured = "vm-cgroup-v1"
+
+// unpack returns a directory with the files of a captured machine.
+func unpack(t *testing.T, name string) string {
 	t.Helper()
-	s := &shell{host: host{root: spec.Dir(t)}, state: t.TempDir()}
+	dir := t.TempDir()
+	if out, err := exec.Command("tar", "-xzf", topologytest.Archive(t, name), "-C", dir).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	return dir
+}
+
+func remedies(t *testing.T, root string, planned bool) {
+	t.Helper()
+	s := &shell{host: host{root: root}, state: t.TempDir()}
 	m := s.look(t)
 	if planned {
 		w := plan.Request{Forwarding: max(1, verify.IntentOf(m, nil).Workers.Len()), Boot: true}
@@ -95,6 +112,7 @@ func (s *shell) look(t *testing.T) *topology.Machine {
 	if err != nil {
 		t.Fatal(err)
 	}
+	s.known = m
 	return m
 }
 

@@ -24,6 +24,19 @@ type shell struct {
 	state  string     // directory of the journal
 	remade bool       // the plan is a new one and not verified yet
 	other  bool       // the plan is not the first one
+	// the machine of the last look, for its guests and the names of threads; nil: threads were started or ended since
+	known *topology.Machine
+}
+
+// names returns a machine whose guests, processes and names of threads are right. Reading a machine takes thousands of
+// system calls.
+func (s *shell) names() (*topology.Machine, error) {
+	if s.known != nil {
+		return s.known, nil
+	}
+	m, err := topology.Read(s.root)
+	s.known = m
+	return m, err
 }
 
 // word splits a command line; quotes of one kind group words.
@@ -145,10 +158,11 @@ func (s *shell) echo(value, name string) error {
 
 // addWorker starts a worker of the running daemon.
 func (s *shell) addWorker(cpu string) error {
-	m, err := topology.Read(s.root)
+	m, err := s.names()
 	if err != nil {
 		return err
 	}
+	s.known = nil
 	for _, t := range m.Threads {
 		if t.Process == daemon && t.TID == t.PID {
 			n := len(m.Threads)
@@ -168,10 +182,11 @@ func (s *shell) addWorker(cpu string) error {
 
 // delWorker ends a worker of the running daemon.
 func (s *shell) delWorker(id string) error {
-	m, err := topology.Read(s.root)
+	m, err := s.names()
 	if err != nil {
 		return err
 	}
+	s.known = nil
 	for _, t := range m.Threads {
 		if n, is := workerID(t.Name); is && t.Process == daemon && strconv.Itoa(n) == id {
 			return os.RemoveAll(s.path(fmt.Sprintf("proc/%d/task/%d", t.PID, t.TID)))
@@ -232,7 +247,7 @@ func (s *shell) domain(guest string, edit func(string) string, name, list string
 	if err := s.edit("etc/libvirt/qemu/"+guest+".xml", edit); err != nil {
 		return err
 	}
-	m, err := topology.Read(s.root)
+	m, err := s.names()
 	if err != nil {
 		return err
 	}
@@ -256,6 +271,7 @@ func (s *shell) domain(guest string, edit func(string) string, name, list string
 // setvcpus gives a guest fewer vCPUs and restarts it.
 func (s *shell) setvcpus(guest, count string) error {
 	n, _ := strconv.Atoi(count)
+	s.known = nil
 	threads, _ := filepath.Glob(s.path("proc/*/task/*/stat"))
 	for _, file := range threads {
 		var vcpu int
@@ -319,9 +335,9 @@ func (s *shell) slice(name, list string) error {
 	return s.put("sys/fs/cgroup/"+name+"/cpuset.cpus", list)
 }
 
-// makePlan makes a plan with the flags that remedies use.
+// makePlan makes a plan with the flags that remedies use. It is the first command of a script.
 func (s *shell) makePlan(args []string) error {
-	m, err := topology.Read(s.root)
+	m, err := s.names()
 	if err != nil {
 		return err
 	}
