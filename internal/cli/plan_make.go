@@ -93,7 +93,8 @@ func (v *cpusValue) Set(text string) error {
 	return nil
 }
 
-const validHugepages = "SIZE:PAGES[@NODE], SIZE 2M or 1G, such as 1G:16@0; without @NODE on each node"
+const validHugepages = "SIZE:PAGES[@NODE], SIZE 2M, 1G or another of the machine, such as 1G:16@0; without @NODE " +
+	"on each node"
 
 // hugepagesValue is a flag's request for hugepages. A repeated flag adds a request.
 type hugepagesValue struct{ list *[]plan.HugepageRequest }
@@ -104,7 +105,7 @@ func (v *hugepagesValue) Type() string   { return "size:pages[@node]" }
 func (v *hugepagesValue) Set(text string) error {
 	rest, node, one := strings.Cut(text, "@")
 	size, pages, _ := strings.Cut(rest, ":")
-	kib := map[string]int{"2M": 2048, "1G": 1048576}[size]
+	kib := topology.ParsePageSize(size)
 	n, err := strconv.ParseUint(pages, 10, 31)
 	h := plan.HugepageRequest{Node: -1, KiB: kib, Pages: int(n)}
 	if one && err == nil {

@@ -300,9 +300,9 @@ func TestRefusals(t *testing.T) {
 		{xeon, Request{Housekeeping: 1, HousekeepingCPUs: set("0")},
 			"housekeeping: 1 cores per node and the fixed CPUs 0 exclude each other; valid: one of them"},
 		{xeon, Request{Forwarding: 1, Hugepages: big},
-			"hugepages[2]: this machine has no node 7; valid: 0, 1, or -1 for each\n" + "hugepages[2]: 4 KiB is not " +
-				"a size of hugepages; valid: 2048 (2 MiB), 1048576 (1 GiB)\nhugepages[2]: 0 " +
-				"pages; valid: 1 or more\n" +
+			"hugepages[2]: this machine has no node 7; valid: 0, 1, or -1 for each\n" +
+				"hugepages[2]: this machine has no hugepages of 4 KiB; valid: 2048 (2M), 1048576 (1G)\n" +
+				"hugepages[2]: 0 pages; valid: 1 or more\n" +
 				"hugepages: 204800 MiB requested on node 1, which has 196608 MiB; valid: less than 196608 MiB"},
 		{holes, Request{ForwardingCPUs: set("3,50")}, "forwarding_cpus: this machine has no CPU 50; valid: CPUs of " +
 			"0-2,8-10,100-103,108,110-111\n" +
@@ -377,6 +377,27 @@ func TestContainerFarFromDevice(t *testing.T) {
 		t.Fatal(err)
 	}
 	has(t, p.Warnings, "0000:3b:00.0 is on node 1, which has no CPU for workers")
+}
+
+// A kernel with pages of 64 KiB has hugepages of 512M, but none of 1G.
+func TestPageSizesOfMachine(t *testing.T) {
+	m := fresh(t)
+	for i := range m.Nodes {
+		m.Nodes[i].Hugepages = []topology.Hugepages{{KiB: 2048}, {KiB: 524288}, {KiB: 16777216}}
+	}
+	pages := func(kib int) Request {
+		return Request{Forwarding: 1, Hugepages: []HugepageRequest{{Node: 0, KiB: kib, Pages: 4}}}
+	}
+	if _, err := Make(m, pages(524288)); err != nil {
+		t.Error(err)
+	}
+	want := "this machine has no hugepages of 1048576 KiB; valid: 2048 (2M), 524288 (512M), 16777216 (16G)"
+	if _, err := Make(m, pages(1048576)); err == nil || !strings.Contains(err.Error(), want) {
+		t.Error(err)
+	}
+	if _, err := Make(m, pages(16777216<<4)); err == nil {
+		t.Error("an absurd size is accepted")
+	}
 }
 
 // has fails unless a warning contains the text.

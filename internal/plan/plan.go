@@ -51,7 +51,7 @@ type Request struct {
 // HugepageRequest is a number of hugepages for a node.
 type HugepageRequest struct {
 	Node  int `yaml:"node" json:"node"` // -1: each
-	KiB   int `yaml:"kib" json:"kib"`   // 2048 or 1048576
+	KiB   int `yaml:"kib" json:"kib"`   // a size that the machine has: 2048, 1048576
 	Pages int `yaml:"pages" json:"pages"`
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/corelane/corelane/internal/cpuset"
 	"github.com/corelane/corelane/internal/input"
+	"github.com/corelane/corelane/internal/topology"
 )
 
 // roleRequest is the number and the fixed CPUs of a role.
@@ -221,14 +222,14 @@ func (v *view) checkHugepages(f *faults, list []HugepageRequest) {
 		for _, n := range v.m.Nodes {
 			if h.Node == -1 || h.Node == n.ID {
 				known = true
-				used[n.ID] += int64(min(max(h.KiB, 0), 1<<20)) * int64(min(max(h.Pages, 0), 1<<32))
+				used[n.ID] += int64(min(max(h.KiB, 0), 1<<24)) * int64(min(max(h.Pages, 0), 1<<32))
 			}
 		}
 		if !known {
 			f.add(field, strings.Join(nodes, ", ")+", or -1 for each", "this machine has no node %d", h.Node)
 		}
-		if h.KiB != 2048 && h.KiB != 1048576 {
-			f.add(field, "2048 (2 MiB), 1048576 (1 GiB)", "%d KiB is not a size of hugepages", h.KiB)
+		if sizes := v.m.PageSizes(); !slices.Contains(sizes, h.KiB) {
+			f.add(field, topology.PageSizeTexts(sizes), "this machine has no hugepages of %d KiB", h.KiB)
 		}
 		if h.Pages < 1 {
 			f.add(field, "1 or more", "%d pages", h.Pages)

@@ -127,7 +127,7 @@ var findingCases = []struct {
 		[]string{"warning a:5 vm.nr_hugepages is 4, but hugepages= has 1 pages of 1 GiB",
 			"wrong  1024 MB in hugepages are too few"}},
 	{"size of hugepages", []string{"hugepagesz=3G hugepages=x"},
-		[]string{"wrong a:1 hugepagesz: x86 does not have hugepages of '3G'",
+		[]string{"wrong a:1 hugepagesz: no processor has hugepages of '3G'",
 			"wrong a:1 hugepages: 'x' is not a number of pages"}},
 	{"guest",
 		[]string{"<domain>\n<vcpu>3</vcpu>\n<cputune>\n<vcpupin vcpu='0' cpuset='6'/>\n<vcpupin vcpu='1' " +

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/corelane/corelane/internal/plan"
+	"github.com/corelane/corelane/internal/topology"
 )
 
 // kernelKeys lists the arguments about CPUs, to find misspelt ones.
@@ -119,12 +120,10 @@ func (s *scanner) isolcpus(key, value string, line int) {
 
 // pageSize returns a size of hugepages in KiB, or 0 if it is not valid.
 func (s *scanner) pageSize(key, value string, line int) int {
-	sizes := map[string]int{"2m": 2048, "2mb": 2048, "2048k": 2048, "2048kb": 2048, "1g": 1048576, "1gb": 1048576,
-		"1048576k": 1048576, "1048576kb": 1048576}
-	kib := sizes[strings.ToLower(strings.Trim(value, typographic))]
+	kib := topology.ParsePageSize(strings.Trim(value, typographic))
 	if kib == 0 {
 		s.find(Wrong, line, "2M, 1G", "the kernel then ignores the number of pages too",
-			"%s: x86 does not have hugepages of '%s'", key, value)
+			"%s: no processor has hugepages of '%s'", key, value)
 	}
 	return kib
 }
@@ -168,7 +167,7 @@ func (s *scanner) replacePages(new, line int) {
 		}
 		return n
 	}
-	for _, kib := range []int{1048576, 2048} {
+	for _, kib := range (&topology.Machine{}).PageSizes() {
 		was, is := pages(old, kib), pages(fresh, kib)
 		if was != 0 && is != 0 && was != is {
 			s.find(Warning, line, "one number", "only one of the numbers takes effect",

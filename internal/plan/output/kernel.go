@@ -9,6 +9,7 @@ import (
 
 	"github.com/corelane/corelane/internal/input"
 	"github.com/corelane/corelane/internal/plan"
+	"github.com/corelane/corelane/internal/topology"
 )
 
 const grubPath = "/etc/default/grub.d/90-corelane.cfg"
@@ -59,13 +60,13 @@ func (v *view) hugepageArguments() ([]string, error) {
 			total += pages[i].Pages
 		}
 		if len(args) == 0 {
-			args = append(args, "default_hugepagesz="+sizeText(size))
+			args = append(args, "default_hugepagesz="+topology.PageSizeText(size))
 		}
 		count := strings.Join(nodes, ",")
 		if v.OldKernel {
 			count = fmt.Sprint(total) // the kernel spreads them evenly
 		}
-		args = append(args, "hugepagesz="+sizeText(size), "hugepages="+count)
+		args = append(args, "hugepagesz="+topology.PageSizeText(size), "hugepages="+count)
 	}
 	return args, nil
 }
@@ -75,8 +76,9 @@ func (v *view) hugepagesByNode() ([]plan.HugepageRequest, error) {
 	var list []plan.HugepageRequest
 	for _, w := range v.Hugepages {
 		switch {
-		case w.KiB != 2048 && w.KiB != 1048576:
-			return nil, input.Errorf("plan: hugepages", "2048, 1048576", "%d KiB is not a size of hugepages", w.KiB)
+		case topology.PageSizeText(w.KiB) == "":
+			return nil, input.Errorf("plan: hugepages", "2048, 1048576, or another size that the machine has",
+				"%d KiB is not a size of hugepages", w.KiB)
 		case w.Node >= 0:
 			list = append(list, w)
 		case len(v.nodes()) == 0:
@@ -104,13 +106,6 @@ func (v *view) nodes() []int {
 		}
 	}
 	return ids
-}
-
-func sizeText(kib int) string {
-	if kib == 1048576 {
-		return "1G"
-	}
-	return "2M"
 }
 
 func kernelArgs(v *view) ([]File, error) {

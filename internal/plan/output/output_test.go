@@ -183,7 +183,7 @@ func TestRefused(t *testing.T) {
 	eachNode.Layout = nil
 	eachNode.Hugepages = []plan.HugepageRequest{{Node: -1, KiB: 2048, Pages: 5}}
 	odd := plantest.Xeon40()
-	odd.Hugepages = []plan.HugepageRequest{{Node: 0, KiB: 64, Pages: 5}}
+	odd.Hugepages = []plan.HugepageRequest{{Node: 0, KiB: 65, Pages: 5}}
 	for _, c := range []struct {
 		format string
 		p      *plan.Plan
@@ -198,7 +198,7 @@ func TestRefused(t *testing.T) {
 			Options{}, "plan: the plan has no forwarding workers, but this format needs them"},
 		{"kernel", &plan.Plan{}, Options{}, "plan: the plan has no CPUs"},
 		{"kernel", eachNode, Options{}, "plan: layout: pages are requested on each node"},
-		{"kernel", odd, Options{}, "plan: hugepages: 64 KiB is not a size of hugepages"},
+		{"kernel", odd, Options{}, "plan: hugepages: 65 KiB is not a size of hugepages"},
 		{"libvirt", plantest.Xeon40(), Options{}, "--vcpus: "},
 		{"kernel", plantest.Make("a\nrm -rf /", "1", "0", plantest.Assignment{Role: plan.Forwarding, CPUs: "0-1"}),
 			Options{}, "plan: machine: "},
