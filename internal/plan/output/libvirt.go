@@ -16,6 +16,12 @@ type domain struct {
 	VCPU      vcpu     `xml:"vcpu"`
 	IOThreads int      `xml:"iothreads,omitempty"`
 	CPUTune   cpuTune  `xml:"cputune"`
+	Memory    *memory  `xml:"numatune>memory"` // nil: the plan has one node, or does not list nodes
+}
+
+type memory struct {
+	Mode    string `xml:"mode,attr"`
+	NodeSet string `xml:"nodeset,attr"`
 }
 
 type vcpu struct {
@@ -44,7 +50,8 @@ type ioThreadPin struct {
 }
 
 // libvirt pins each vCPU to one CPU, because threads on isolated CPUs are not balanced. It keeps emulator threads,
-// and with them the kernel's vhost threads, off the vCPUs' CPUs, where libvirt would leave them.
+// and with them the kernel's vhost threads, off the vCPUs' CPUs, where libvirt would leave them. The guest's memory
+// comes from the nodes of its vCPUs.
 func libvirt(v *view) ([]File, error) {
 	if v.VCPUs < 1 {
 		return nil, input.Errorf("--vcpus", "1 or more", "the plan does not say how many vCPUs the guest has")
@@ -60,7 +67,11 @@ func libvirt(v *view) ([]File, error) {
 	}
 	d := domain{VCPU: vcpu{"static", v.VCPUs}, IOThreads: v.IOThreads,
 		CPUTune: cpuTune{EmulatorPin: emulatorPin{v.emulators().String()}}}
-	for i, cpu := range free[v.Skip : v.Skip+v.VCPUs] {
+	own := free[v.Skip : v.Skip+v.VCPUs]
+	if nodes := v.nodesOf(cpuset.Of(own...)); len(v.nodes()) > 1 && !nodes.Empty() {
+		d.Memory = &memory{"strict", nodes.String()}
+	}
+	for i, cpu := range own {
 		d.CPUTune.VCPUPin = append(d.CPUTune.VCPUPin, vcpuPin{i, cpuset.Of(cpu).String()})
 	}
 	for i := range v.IOThreads {
@@ -68,6 +79,20 @@ func libvirt(v *view) ([]File, error) {
 	}
 	text, err := xml.MarshalIndent(d, "", "  ")
 	return []File{{"", "elements of the guest's definition: virsh edit", string(text) + "\n", false}}, err
+}
+
+// nodesOf returns the nodes of CPUs, according to the plan's layout.
+func (v *view) nodesOf(cpus cpuset.Set) cpuset.Set {
+	var ids []int
+	for _, line := range v.Layout {
+		var id int
+		head, cores, _ := strings.Cut(line, ": cores ")
+		set, err := cpuset.Parse(strings.NewReplacer("+", ",", " ", ",").Replace(cores))
+		if n, _ := fmt.Sscanf(head, "node %d", &id); n == 1 && err == nil && set.Overlaps(cpus) {
+			ids = append(ids, id)
+		}
+	}
+	return cpuset.Of(ids...)
 }
 
 // guestOrder returns the guests' CPUs in the order of the plan's layout: by node, siblings side by side. Whole cores

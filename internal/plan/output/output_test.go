@@ -144,6 +144,27 @@ func TestParse(t *testing.T) {
 	}
 }
 
+// The guest's memory comes from the nodes of its vCPUs.
+func TestGuestMemory(t *testing.T) {
+	bare := plantest.Xeon40()
+	bare.Layout = nil
+	for _, c := range []struct {
+		p    *plan.Plan
+		o    Options
+		want string
+	}{
+		{plantest.Xeon40(), Options{VCPUs: 2}, `nodeset="0"`},
+		{plantest.Xeon40(), Options{VCPUs: 2, Skip: 8}, `nodeset="1"`},
+		{plantest.Xeon40(), Options{VCPUs: 9}, `nodeset="0-1"`},
+		{bare, Options{VCPUs: 2}, ""},
+	} {
+		text := write(t, "libvirt", c.p, c.o)[0].Text
+		if !strings.Contains(text, c.want) || c.want == "" && strings.Contains(text, "numatune") {
+			t.Errorf("%+v: not %s in\n%s", c.o, c.want, text)
+		}
+	}
+}
+
 func TestMachineMasks(t *testing.T) {
 	m := plantest.Xeon40Machine()
 	m.IRQs = []topology.IRQ{{Number: 40, Affinity: cpuset.Range(0, 39)},

@@ -142,3 +142,12 @@ func TestRunningFacts(t *testing.T) {
 		t.Errorf("letters %s have two meanings", letters.String())
 	}
 }
+
+// A node that has only memory.
+func TestNodeWithoutCPUs(t *testing.T) {
+	s := topologytest.Describe(t, "xeon-4210")
+	s.Nodes = append(s.Nodes, topologytest.Node{ID: 2, MemoryGiB: 96})
+	if text := Summary(s.Machine(t)); !strings.Contains(text, "2: no CPUs, 96 GiB") {
+		t.Error(text)
+	}
+}

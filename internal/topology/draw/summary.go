@@ -87,6 +87,9 @@ func (s *summary) nodes() {
 	for i := range s.m.Nodes {
 		n := &s.m.Nodes[i]
 		text := fmt.Sprintf("%d: CPUs %s, %s", n.ID, n.CPUs, GiB(n.MemoryKiB))
+		if n.CPUs.Empty() {
+			text = fmt.Sprintf("%d: no CPUs, %s", n.ID, GiB(n.MemoryKiB))
+		}
 		for _, h := range n.Hugepages {
 			if h.Total > 0 {
 				text += fmt.Sprintf(", %d hugepages of %d KiB (%d free)", h.Total, h.KiB, h.Free)
