@@ -41,6 +41,10 @@ func describeSoftirq(s *scene, c *Cause) {
 			c.fact(Counted, "this CPU did %.0f %s softirqs/s", float64(l.Counts[cpu])/e.Seconds, l.Label)
 		}
 	}
+	if l := deviceInterrupt(e, cpu); c.Name == "BLOCK" && l != nil {
+		c.Why = fmt.Sprintf("interrupt %s (%s) goes to this CPU, which then finishes the disk's requests", l.Label,
+			l.Name)
+	}
 	if !isNetwork(c.Name) {
 		return
 	}
@@ -54,7 +58,7 @@ func describeSoftirq(s *scene, c *Cause) {
 	}
 	if steering := e.Host.RPS[cpu]; len(steering) > 0 {
 		c.Why = "receive packet steering sends packets of " + strings.Join(steering, ", ") + " to this CPU"
-	} else if l := networkInterrupt(e, cpu); l != nil {
+	} else if l := deviceInterrupt(e, cpu); l != nil {
 		c.Why = fmt.Sprintf("interrupt %s (%s) goes to this CPU", l.Label, l.Name)
 	} else if device != "" {
 		c.Why = "no network interrupt and no packet steering of this network namespace leads to this CPU: the " +
@@ -68,6 +72,11 @@ func remedySoftirq(s *scene, c *Cause) {
 		if c.Name == "RCU" || c.Name == "TIMER" || c.Name == "SCHED" || c.Name == "HRTIMER" {
 			c.FixNote = "this is the kernel's own work: isolate the CPU (nohz_full=, rcu_nocbs=, isolcpus=)"
 		}
+		if c.Name == "BLOCK" {
+			c.FixNote = "complete each request of a disk on the CPU that made it; an interrupt that the kernel " +
+				"manages cannot be moved:"
+			c.Fix = "for f in /sys/block/*/queue/rq_affinity; do echo 2 > $f; done"
+		}
 		return
 	}
 	var fixes []string
@@ -77,7 +86,7 @@ func remedySoftirq(s *scene, c *Cause) {
 			maskOf(e.Host.Housekeeping), device, queue))
 	}
 	if len(fixes) > 0 {
-	} else if l := networkInterrupt(e, cpu); l != nil && e.Host.Housekeeping != "" {
+	} else if l := deviceInterrupt(e, cpu); l != nil && e.Host.Housekeeping != "" {
 		fixes = append(fixes, fmt.Sprintf("echo %s > /proc/irq/%s/smp_affinity_list", e.Host.Housekeeping, l.Label))
 	} else if device := receivedOn(e, cpu); device != "" && e.Host.Housekeeping != "" {
 		fixes = append(fixes, fmt.Sprintf("for f in /sys/class/net/%s/queues/rx-*/rps_cpus; do echo %s > $f; done",
@@ -133,8 +142,8 @@ func receivedOn(e *Evidence, cpu int) string {
 	return s.Name
 }
 
-// networkInterrupt returns the busiest device interrupt of a CPU, nil if there is none with more than 10 per second.
-func networkInterrupt(e *Evidence, cpu int) (best *host.Line) {
+// deviceInterrupt returns the busiest device interrupt of a CPU, nil if there is none with more than 10 per second.
+func deviceInterrupt(e *Evidence, cpu int) (best *host.Line) {
 	for i, l := range e.Host.Interrupts {
 		n := l.Counts[cpu]
 		if number(l.Label) > 0 && float64(n) > 10*e.Seconds && (best == nil || n > best.Counts[cpu]) {

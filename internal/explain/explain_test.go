@@ -136,6 +136,10 @@ var cases = []struct {
 		e.sum(kernel.Sum{Kind: kernel.KindSoftirq, ID: 3, NS: 2 * sec, Count: 1e5, Longest: 3 * msec})
 		e.Host.Interrupts = []host.Line{{Label: "40", Name: "eth0-rx-0", Counts: map[int]int64{1: 100000}}}
 	}, Softirq, "NET_RX", "echo 0 > /proc/irq/40/smp_affinity_list"},
+	{"softirqs of a disk", 1, func(e *Evidence) {
+		e.sum(kernel.Sum{Kind: kernel.KindSoftirq, ID: 4, NS: 2 * sec, Count: 1e5, Longest: 3 * msec})
+		e.Host.Interrupts = []host.Line{{Label: "36", Name: "virtio1-req.0", Counts: map[int]int64{1: 100000}}}
+	}, Softirq, "BLOCK", "/sys/block/*/queue/rq_affinity"},
 	{"softirqs in ksoftirqd", 1, func(e *Evidence) {
 		e.sum(kernel.Sum{Kind: kernel.KindThread, Why: kernel.WhyTaken, ID: 20, PID: 20, Name: "ksoftirqd/1",
 			NS: 3 * sec, Count: 1000, Longest: 4 * msec})

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 package explain
 
-import "fmt"
+import (
+	"cmp"
+	"fmt"
+	"slices"
+)
 
 // Model compares what a worker did with what its core can do. Rates are packets/s. Expected is the sum of Delivered and
 // the rates of all Parts; Forwarding and the shares of all Parts add up to 1.
@@ -122,6 +126,27 @@ func batchCost(w *Worker, busy, empty float64) float64 {
 	}
 	poll := empty / float64(w.EmptyLoops)
 	return min(poll, 0.9*busy/float64(w.BusyLoops)) * more
+}
+
+const (
+	shownShare = 0.002 // share of the window: smaller parts cannot be seen
+	shownParts = 10
+)
+
+// Shown returns the parts for readers: the largest ones, in their order, and the others as one.
+func (m *Model) Shown() (out []Part) {
+	rest := Part{Name: "others"}
+	parts := slices.Clone(m.Parts)
+	slices.SortStableFunc(parts, func(a, b Part) int { return cmp.Compare(b.Share, a.Share) })
+	for _, p := range parts {
+		switch {
+		case p.Share != 0 && p.Share < shownShare || len(out) == shownParts:
+			rest.Share, rest.PPS = rest.Share+p.Share, rest.PPS+p.PPS
+		case p.Share > 0 || p.PPS >= 1:
+			out = append(out, p)
+		}
+	}
+	return append(out, rest)
 }
 
 func (m *Model) saturated() bool { return m.PerPacket > 0 && m.Headroom < saturatedTop }

@@ -80,23 +80,14 @@ func writeWorker(b *strings.Builder, w *WorkerReport) {
 	}
 	_ = t.Add("", "time", "packets/s")
 	row(fmt.Sprintf("this core, at %.0f cycles per packet", m.PerPacket), 1, m.Expected)
-	rest := Part{Name: "others"}
-	for _, p := range m.Parts {
-		if p.Share != 0 && p.Share < shownShare {
-			rest.Share, rest.PPS = rest.Share+p.Share, rest.PPS+p.PPS
-		} else if p.Share > 0 || p.PPS >= 1 {
-			row("- "+short(p.Name, 46), p.Share, p.PPS)
-		}
+	for _, p := range m.Shown() {
+		row("- "+short(p.Name, 46), p.Share, p.PPS)
 	}
-	row("- "+rest.Name, rest.Share, rest.PPS)
 	row("= delivered", m.Forwarding, m.Delivered)
 	_ = t.Flush()
 }
 
-const (
-	shownShare = 0.002 // share of the window
-	shownMinor = 6
-)
+const shownMinor = 6
 
 func writeMinor(b *strings.Builder, r *Report, n int) {
 	if n == 0 {

@@ -37,6 +37,7 @@ type view struct {
 	Facts   []string
 	Serious []explain.Cause
 	Minor   []explain.Cause
+	More    int // causes that are not shown
 	Workers []worker
 	Legend  []explain.Kind
 }
@@ -66,11 +67,15 @@ func Write(w io.Writer, r *explain.Report) error {
 		v.Facts = append(v.Facts, "without kernel events: the evidence is weaker")
 	}
 	for _, c := range r.Causes {
+		list := &v.Serious
 		if c.Minor {
-			v.Minor = append(v.Minor, c)
-		} else {
-			v.Serious = append(v.Serious, c)
+			list = &v.Minor
 		}
+		if len(*list) == mostShown {
+			v.More++
+			continue
+		}
+		*list = append(*list, c)
 	}
 	for i := range r.Workers {
 		v.Workers = append(v.Workers, workerOf(r, &r.Workers[i]))
@@ -78,6 +83,8 @@ func Write(w io.Writer, r *explain.Report) error {
 	v.Legend = legend(r)
 	return pages.Execute(w, &v)
 }
+
+const mostShown = 20 // causes that matter, and others
 
 func workerOf(r *explain.Report, w *explain.WorkerReport) worker {
 	out := worker{WorkerReport: *w, Timeline: timeline(w.Gaps, int64(r.Seconds*1e9)), Bar: bar(&w.Model),

@@ -88,3 +88,18 @@ func TestInABrowser(t *testing.T) {
 		}
 	}
 }
+
+// However many causes there are, the page stays short.
+func TestPageIsBounded(t *testing.T) {
+	r := report()
+	for range 5000 {
+		r.Causes = append(r.Causes, explain.Cause{Kind: explain.ForeignThread, Title: "a hog"},
+			explain.Cause{Kind: explain.ForeignThread, Title: "a flea", Minor: true})
+		r.Workers[0].Model.Parts = append(r.Workers[0].Model.Parts, explain.Part{Name: "a hog", Share: 0.0001, PPS: 1})
+	}
+	page := render(t, r)
+	if len(page) > 100_000 || !strings.Contains(page, "more; -o json lists them") ||
+		!strings.Contains(page, "less: others") {
+		t.Errorf("%d bytes", len(page))
+	}
+}
