@@ -114,3 +114,15 @@ func TestCostsOfMinorCauses(t *testing.T) {
 		t.Errorf("%+v %+v: want %.0f packets/s", softirq, tick, want)
 	}
 }
+
+func TestExplains(t *testing.T) {
+	for _, c := range []struct {
+		model, missing, away float64
+		want                 bool
+	}{{1e6, 1.1e6, 0, true}, {1e6, 1.9e6, 0, true}, {1.9e6, 1e6, 0, true}, {1e6, 2.1e6, 2e6, false},
+		{1e6, 2.1e6, 3e6, true}, {1e6, 4.1e6, 9e6, false}, {2.1e6, 1e6, 9e6, false}, {0, 1e6, 9e6, false}} {
+		if got := explains(c.model, c.missing, c.away); got != c.want {
+			t.Errorf("%+v: %v", c, got)
+		}
+	}
+}

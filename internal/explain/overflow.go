@@ -24,6 +24,7 @@ type backlog struct {
 	// share of the time outside the absences that each cause took in pieces which were not recorded one by one
 	slowed map[*Cause]float64
 	slow   float64 // their sum
+	away   float64 // share of the window that all causes took
 }
 
 // overflowsOf returns, by cause, the packets/s that arrived while a worker was away and found no room in its ring.
@@ -40,10 +41,10 @@ func overflowsOf(e *Evidence, w *Worker, m *Model, a *account) map[*Cause]float6
 	return b.split(w, m)
 }
 
-// split returns what each cause lost. The rate of arrival is the one that the worker received before the window if the
-// absences explain the difference to what it receives now; the difference is then the sum of the losses. Otherwise the
-// rate follows from the absences alone. A worker without time left shows no such rate: it may be offered as much as its
-// core can do.
+// split returns what each cause lost. The rate of arrival is the one that the worker received before the window if it
+// has no time left, or if the absences explain the difference to what it receives now; the difference is then the sum
+// of the losses. Otherwise the rate follows from the absences alone. A worker without time left shows no such rate: it
+// may be offered as much as its core can do.
 func (b *backlog) split(w *Worker, m *Model) map[*Cause]float64 {
 	alone := b.arrivals()
 	before, known := w.arrivedBefore(alone)
@@ -51,7 +52,7 @@ func (b *backlog) split(w *Worker, m *Model) map[*Cause]float64 {
 		out, sum := b.lost(before)
 		missing := before - b.received
 		sum += b.elsewhere(out, before, missing-sum)
-		if sum > missing/mostApart && sum < missing*mostApart {
+		if sum > 0 && (m.saturated() || b.roams() || explains(sum, missing, before*b.away)) {
 			for c := range out {
 				out[c] *= missing / sum
 			}
@@ -77,8 +78,20 @@ func (b *backlog) elsewhere(out map[*Cause]float64, rate, most float64) (sum flo
 	return sum
 }
 
+// roams says whether the worker was on other CPUs.
+func (b *backlog) roams() bool {
+	return slices.ContainsFunc(b.absences, func(a absence) bool { return a.cause.elsewhere > 0 })
+}
+
+// explains says whether the losses of the model can be what is missing. They are up to half of it, or double; or a
+// quarter, if no more is missing than arrived while the worker was away: how much of a gap a ring holds is a small
+// difference of large numbers. Otherwise the traffic has changed.
+func explains(model, missing, away float64) bool {
+	return model < missing*mostApart && (missing < model*mostApart || missing < min(away, model*mostApart*mostApart))
+}
+
 // mostApart is the factor by which the losses of the model may differ from the rate that is missing, and the rate
-// before from what the core can do. If they differ more, the traffic has changed.
+// before from what the core can do.
 const mostApart = 2
 
 // recorded adds the recorded absences, in order of time. The kernel records a limited number of gaps per second.
@@ -157,6 +170,7 @@ func (b *backlog) unrecorded(causes []*Cause) {
 		present -= float64(a.ns)
 	}
 	for _, c := range causes {
+		b.away += float64(c.LostNS) / float64(b.ns)
 		if rest := float64(c.LostNS) - known[c]; rest > 0 && !rowOf(c.Kind).voluntary {
 			b.slowed[c] = rest / max(present, rest)
 			b.slow += b.slowed[c]
