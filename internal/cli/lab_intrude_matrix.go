@@ -61,17 +61,7 @@ func (a *app) intrudeMatrix(ctx context.Context, o intrude.Options) error {
 		if a.json() {
 			_ = enc.Encode(r)
 		}
-		if r.Skipped != "" {
-			fmt.Fprintln(a.stderr, "    skipped: "+r.Skipped)
-			return
-		}
-		fmt.Fprintf(a.stderr, "    %.3f Mpps before, %.3f during\n", r.Before/1e6, r.During/1e6)
-		for i, cause := range r.Causes {
-			fmt.Fprintf(a.stderr, "    %d. %s\n", i+1, cause)
-		}
-		if r.Why != "" {
-			fmt.Fprintln(a.stderr, "    failed: "+r.Why)
-		}
+		a.intrudeOutcome(&r)
 	})
 	if !a.json() && len(all) > 0 {
 		fmt.Fprint(a.stdout, intrude.Markdown(all))
@@ -80,4 +70,20 @@ func (a *app) intrudeMatrix(ctx context.Context, o intrude.Options) error {
 		}
 	}
 	return errors.Join(err, intrude.Passed(all))
+}
+
+// intrudeOutcome prints what happened in a run.
+func (a *app) intrudeOutcome(r *intrude.Outcome) {
+	if r.Skipped != "" {
+		fmt.Fprintln(a.stderr, "    skipped: "+r.Skipped)
+		return
+	}
+	fmt.Fprintf(a.stderr, "    %.3f Mpps before, %.3f during; %.3f lost, %.3f said\n", r.Before/1e6, r.During/1e6,
+		r.Cost()/1e6, r.Said/1e6)
+	for i, cause := range r.Causes {
+		fmt.Fprintf(a.stderr, "    %d. %s\n", i+1, cause)
+	}
+	if r.Why != "" {
+		fmt.Fprintln(a.stderr, "    failed: "+r.Why)
+	}
 }

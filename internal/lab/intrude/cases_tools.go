@@ -103,20 +103,22 @@ func toolCases() []Case {
 
 // jointCases are several disturbances at once.
 func jointCases() []Case {
-	hog, stop := part{explain.ForeignThread, injectHog}, part{explain.Stopped, injectStop}
-	cron := part{explain.ForeignThread, runs(true, cronLoop)}
+	hog := part{kind: explain.ForeignThread, inject: injectHog}
+	stop := part{kind: explain.Stopped, inject: injectStop}
+	tlb := part{kind: explain.TLBShootdown, inject: injectFlushes}
+	cron := part{kind: explain.ForeignThread, inject: runs(true, cronLoop)}
 	list := []Case{
 		{Name: "hog-and-stop", Load: half, parts: []part{hog, stop},
 			Summary: "a busy thread, and SIGSTOP for 50 ms once a second"},
-		{Name: "hog-and-softirq", Load: half, parts: []part{hog, {explain.Softirq, injectSoftirq}},
+		{Name: "hog-and-softirq", Load: half, parts: []part{hog, {kind: explain.Softirq, inject: injectSoftirq}},
 			Summary: "a busy thread, and kernel traffic on the same CPU"},
-		{Name: "quota-and-cron", Load: half, parts: []part{{explain.CgroupQuota, injectQuota}, cron},
+		{Name: "quota-and-cron", Load: half, parts: []part{{kind: explain.CgroupQuota, inject: injectQuota}, cron},
 			Summary: "half of a CPU's quota, and a job of 20 ms ten times a second"},
-		{Name: "hog-and-tlb", Load: nearly, parts: []part{hog, {explain.TLBShootdown, injectFlushes}},
+		{Name: "hog-and-tlb", Load: nearly, parts: []part{hog, tlb},
 			Summary: "a busy thread, and another that changes mappings"},
-		{Name: "perf-and-cron", Load: nearly, parts: []part{{explain.TimerTick, injectPerf}, cron},
+		{Name: "perf-and-cron", Load: nearly, parts: []part{{kind: explain.TimerTick, inject: injectPerf}, cron},
 			Summary: "perf record, and a job of 20 ms ten times a second"},
-		{Name: "three", Load: nearly, parts: []part{cron, stop, {explain.TLBShootdown, injectFlushes}},
+		{Name: "three", Load: nearly, parts: []part{cron, stop, tlb},
 			Summary: "a job of 20 ms ten times a second, SIGSTOP once a second, and a thread that changes mappings"},
 	}
 	for i := range list {

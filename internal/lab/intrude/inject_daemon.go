@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"time"
 
 	"google.golang.org/protobuf/proto"
 
@@ -42,16 +43,24 @@ const (
 	pageLosses  = 5000
 )
 
-// thread returns the id of a thread of the daemon.
-func (b *loadedVictim) thread(ctx context.Context, name string) (int, error) {
-	list, err := api.Collect(ctx, b.client, apiv1.NewThreadsClient, apiv1.ThreadsClient.List,
-		&apiv1.ThreadListRequest{})
-	for _, t := range list {
-		if t.Name == name {
-			return int(t.Tid), err
+// thread returns the id of a thread of the daemon, which may just be starting.
+func (b *loadedVictim) thread(ctx context.Context, name string) (tid int, err error) {
+	within, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	err = wait.Until(within, 10*time.Millisecond, func() (bool, error) {
+		list, err := api.Collect(ctx, b.client, apiv1.NewThreadsClient, apiv1.ThreadsClient.List,
+			&apiv1.ThreadListRequest{})
+		for _, t := range list {
+			if t.Name == name {
+				tid = int(t.Tid)
+			}
 		}
+		return tid != 0, err
+	})
+	if tid == 0 {
+		err = errors.Join(err, fmt.Errorf("the daemon has no thread %s", name))
 	}
-	return 0, errors.Join(err, fmt.Errorf("the daemon has no thread %s", name))
+	return tid, err
 }
 
 func (b *loadedVictim) setWorker(ctx context.Context, w *apiv1.Worker, fields ...string) error {
@@ -102,15 +111,18 @@ func disturb(ctx context.Context, b *loadedVictim, what apiv1.Disturbance, perSe
 	return &injection{undo: undo}, set(ctx, perSecond)
 }
 
-const delayUS = 20
+var injectDelay = delayOf(20)
 
-func injectDelay(ctx context.Context, b *loadedVictim) (*injection, error) {
-	set := func(ctx context.Context, us uint32) error {
-		_, err := api.Call(ctx, b.client, apiv1.NewDebugClient, apiv1.DebugService.Delay,
-			&apiv1.DebugDelayRequest{Worker: 0, Us: us})
-		return err
+// delayOf injects a delay into each of the worker's loops.
+func delayOf(us uint32) injector {
+	return func(ctx context.Context, b *loadedVictim) (*injection, error) {
+		set := func(ctx context.Context, us uint32) error {
+			_, err := api.Call(ctx, b.client, apiv1.NewDebugClient, apiv1.DebugService.Delay,
+				&apiv1.DebugDelayRequest{Worker: 0, Us: us})
+			return err
+		}
+		return &injection{undo: func() error { return set(context.WithoutCancel(ctx), 0) }}, set(ctx, us)
 	}
-	return &injection{undo: func() error { return set(context.WithoutCancel(ctx), 0) }}, set(ctx, delayUS)
 }
 
 // injectReader makes the tenant stop reading.

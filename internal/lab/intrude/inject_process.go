@@ -19,11 +19,19 @@ import (
 
 // --- Disturbances of the process of corelaned. ---
 
-// injectQuota moves it into a cgroup with a quota of half a CPU.
-func injectQuota(_ context.Context, b *loadedVictim) (*injection, error) {
-	top, file, value := "/sys/fs/cgroup/cpu", "cpu.cfs_quota_us", "50000"
+func injectQuota(ctx context.Context, b *loadedVictim) (*injection, error) {
+	return quotaOf(50)(ctx, b)
+}
+
+// quotaOf moves it into a cgroup with a quota of so many percent of a CPU.
+func quotaOf(percent int) injector {
+	return func(_ context.Context, b *loadedVictim) (*injection, error) { return b.quota(1000 * percent) }
+}
+
+func (b *loadedVictim) quota(us int) (*injection, error) {
+	top, file, value := "/sys/fs/cgroup/cpu", "cpu.cfs_quota_us", strconv.Itoa(us)
 	if _, err := os.Stat(filepath.Join(top, "cgroup.procs")); errors.Is(err, fs.ErrNotExist) {
-		top, file, value = "/sys/fs/cgroup", "cpu.max", "50000 100000"
+		top, file, value = "/sys/fs/cgroup", "cpu.max", value+" 100000"
 	}
 	home, err := groupOf(b.PID(), top)
 	if err != nil {
@@ -91,10 +99,14 @@ func every(period time.Duration, f func() error) (undo func() error) {
 const stopFor = 50 * time.Millisecond
 
 func injectStop(_ context.Context, b *loadedVictim) (*injection, error) {
-	undo := every(time.Second, func() error {
-		err := unix.Kill(b.PID(), unix.SIGSTOP)
-		time.Sleep(stopFor)
-		return errors.Join(err, unix.Kill(b.PID(), unix.SIGCONT))
+	return &injection{culprit: Culprit{PID: os.Getpid()}, undo: stopEvery(b.PID(), stopFor, time.Second)}, nil
+}
+
+// stopEvery stops a process for a time in each period.
+func stopEvery(pid int, stop, period time.Duration) (undo func() error) {
+	return every(period, func() error {
+		err := unix.Kill(pid, unix.SIGSTOP)
+		time.Sleep(stop)
+		return errors.Join(err, unix.Kill(pid, unix.SIGCONT))
 	})
-	return &injection{culprit: Culprit{PID: os.Getpid()}, undo: undo}, nil
 }

@@ -3,6 +3,7 @@ package intrude
 
 import (
 	"math"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -109,7 +110,7 @@ func TestOff(t *testing.T) {
 		{Outcome{Offered: 10e6, During: 6e6}, 1},
 		{Outcome{Offered: 10e6, During: 6e6, Unpriced: "nobody knows"}, 0},
 		{Outcome{Offered: 10e6, During: 9.95e6, Said: 0.01e6}, 0},
-		{Outcome{Offered: 10e6, During: 10e6, Said: 1e6}, 10},
+		{Outcome{Offered: 10e6, During: 10e6, Said: 1e6}, 5},
 	} {
 		if got := c.o.off(); math.Abs(got-c.want) > 1e-9 {
 			t.Errorf("%+v is off by %v, want %v", c.o, got, c.want)
@@ -145,6 +146,42 @@ func TestMisranked(t *testing.T) {
 		if !strings.HasPrefix(got, c.want) || (got == "") != (c.want == "") {
 			t.Errorf("%s: '%s', want '%s'", name, got, c.want)
 		}
+	}
+}
+
+// The same seed draws the same cases; all of the pool are drawn, alone and with others.
+func TestDraw(t *testing.T) {
+	seen, sizes := map[explain.Kind]bool{}, map[int]int{}
+	for round := range uint64(200) {
+		c := draw(rand.New(rand.NewPCG(7, round)), 5*time.Second)
+		if again := draw(rand.New(rand.NewPCG(7, round)), 5*time.Second); again.Summary != c.Summary {
+			t.Errorf("'%s' and '%s'", c.Summary, again.Summary)
+		}
+		if c.Load < leastDrawn || c.Load > mostDrawn || c.inject == nil {
+			t.Errorf("%+v", c)
+		}
+		here := map[explain.Kind]bool{}
+		for _, p := range c.parts {
+			seen[p.kind], here[p.kind] = true, true
+		}
+		if len(here) != len(c.parts) {
+			t.Errorf("two of a kind: %s", c.Summary)
+		}
+		sizes[len(c.parts)]++
+	}
+	if len(seen) != len(pool) || sizes[1] < 50 || sizes[2] < 20 || sizes[3] < 20 {
+		t.Errorf("%v %v", seen, sizes)
+	}
+}
+
+func TestScore(t *testing.T) {
+	got := Score([]Outcome{{First: true, Offered: 10e6, During: 6e6, Said: 4e6},
+		{First: true, Misranked: "no", Offered: 10e6, During: 5e6, Said: 1e6}, {Offered: 10e6, During: 10e6},
+		{Skipped: "needs perf"}})
+	want := "3 cases: a true cause came first in 2 of 3; all that cost more than 2 % were found, in their order, in " +
+		"2 of 3; 1 of 2 costs were within 25 %, and the median was off by 40 %"
+	if got != want {
+		t.Errorf("%s\nnot\n%s", got, want)
 	}
 }
 

@@ -3,6 +3,7 @@ package intrude
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -88,7 +89,7 @@ func (o *Options) intrude(dir, netns string, cpus []int, kind string, args ...st
 
 const startTimeout = 10 * time.Second
 
-// hog uses a whole CPU; `hog idle` only the time that no other thread wants.
+// hog uses a whole CPU; `hog idle` only the time that no other thread wants, and `hog BUSY REST` rests in turn.
 func hog(_ context.Context, args []string) error {
 	runtime.LockOSThread()
 	if len(args) == 1 && args[0] == "idle" {
@@ -97,11 +98,23 @@ func hog(_ context.Context, args []string) error {
 			return err
 		}
 	}
+	busy, pause := time.Second, time.Duration(0)
+	if len(args) == 2 {
+		var err, err2 error
+		busy, err = time.ParseDuration(args[0])
+		pause, err2 = time.ParseDuration(args[1])
+		if err := errors.Join(err, err2); err != nil {
+			return err
+		}
+	}
 	if err := renameThread("cl-hog"); err != nil {
 		return err
 	}
 	for {
-		spin(time.Second)
+		spin(busy)
+		if pause > 0 {
+			rest(pause)
+		}
 	}
 }
 

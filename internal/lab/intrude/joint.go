@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/corelane/corelane/internal/explain"
 	"github.com/corelane/corelane/internal/wait"
@@ -15,6 +16,7 @@ import (
 type part struct {
 	kind   explain.Kind
 	inject injector
+	late   time.Duration // begins so much later than the others
 }
 
 func kindsOf(parts []part) (list []explain.Kind) {
@@ -35,7 +37,11 @@ func together(parts []part) injector {
 			return err
 		}}
 		for _, p := range parts {
-			i, err := p.inject(ctx, b)
+			inject := p.inject
+			if p.late > 0 {
+				inject = later(p.late, p.inject)
+			}
+			i, err := inject(ctx, b)
 			if err != nil {
 				return nil, errors.Join(err, all.undo())
 			}
@@ -45,14 +51,38 @@ func together(parts []part) injector {
 	}
 }
 
-// alone measures what each part costs without the others, in frames/s.
+// later starts a disturbance after a time.
+func later(after time.Duration, inject injector) injector {
+	return func(ctx context.Context, b *loadedVictim) (*injection, error) {
+		ctx, cancel := context.WithCancel(ctx)
+		started := make(chan struct{})
+		var i *injection
+		var err error
+		go func() {
+			defer close(started)
+			if wait.For(ctx, after) == nil {
+				i, err = inject(ctx, b)
+			}
+		}()
+		return &injection{undo: func() error {
+			cancel()
+			<-started
+			if i != nil {
+				err = errors.Join(err, i.undo())
+			}
+			return err
+		}}, nil
+	}
+}
+
+// alone measures what each part costs without the others, in frames/s. One that begins later costs so much less.
 func (b *loadedVictim) alone(ctx context.Context, parts []part) (costs []float64, err error) {
 	for _, p := range parts {
 		cost, err := b.costOf(ctx, p)
 		if err != nil {
 			return nil, err
 		}
-		costs = append(costs, cost)
+		costs = append(costs, cost*(1-p.late.Seconds()/b.Window.Seconds()))
 	}
 	return costs, nil
 }
@@ -70,7 +100,7 @@ func (b *loadedVictim) costOf(ctx context.Context, p part) (cost float64, err er
 	return t.lost(), err
 }
 
-const clearly = 1.5 // times: parts whose costs differ less may be ranked either way
+const clearly = 2 // times: parts whose costs differ less may be ranked either way
 
 // misranked says what is wrong with the order in which the report has the parts; "": nothing.
 func (o *Outcome) misranked(r *explain.Report, parts []part) string {

@@ -43,11 +43,14 @@ type Outcome struct {
 	Said     float64        `json:"said"`          // the cost of all causes that matter
 	Unpriced string         `json:"unpriced,omitempty"`
 	Alone    []float64      `json:"alone,omitempty"` // cost of each of several disturbances by itself
-	Tracing  bool           `json:"tracing"`
-	Causes   []string       `json:"causes"`            // all causes, in their order
-	After    float64        `json:"after,omitempty"`   // the command that explain gives; 0: it was not run
-	Unfixed  string         `json:"unfixed,omitempty"` // why no command can fix it
-	Skipped  string         `json:"skipped,omitempty"` // why the case was not run
+	First    bool           `json:"first"`           // a true cause came first, in time
+	// what is wrong with the order of several causes
+	Misranked string   `json:"misranked,omitempty"`
+	Tracing   bool     `json:"tracing"`
+	Causes    []string `json:"causes"`            // all causes, in their order
+	After     float64  `json:"after,omitempty"`   // the command that explain gives; 0: it was not run
+	Unfixed   string   `json:"unfixed,omitempty"` // why no command can fix it
+	Skipped   string   `json:"skipped,omitempty"` // why the case was not run
 
 	Models []explain.Model `json:"models"` // of the workers
 }
@@ -137,8 +140,10 @@ func Matrix(ctx context.Context, o Options, each func(Outcome)) error {
 		return err
 	}
 	for _, c := range cases {
-		if err := o.matrixCase(ctx, c, each); err != nil {
+		if err := o.matrixCase(ctx, c, each); ctx.Err() != nil {
 			return fmt.Errorf("%s: %w", c.Name, err)
+		} else if err != nil { // the others are run all the same
+			each(Outcome{Case: c.Name, Expected: c.Kinds, Why: err.Error()})
 		}
 	}
 	return nil
@@ -242,7 +247,8 @@ func (b *loadedVictim) fix(ctx context.Context, o *Outcome, c Case) error {
 		return err
 	}
 	after, err := b.watch(ctx, afterTime)
-	if o.After = after.received; after.received < comesBack*after.offered {
+	was := o.Before / max(1, o.Before+o.Lossy)
+	if o.After = after.received; after.received < comesBack*was*after.offered {
 		o.Passed, o.Why = false, fmt.Sprintf("after '%s' %.2f of what is offered comes back", o.Found.Fix,
 			after.received/max(1, after.offered))
 	}
@@ -253,7 +259,7 @@ const (
 	comesBack  = 0.97 // of the offered rate
 	priced     = 0.25 // by which a cost may differ from the measured one
 	pricedHalf = 0.10 // by which half of the costs may differ
-	cheap      = 0.01 // of the offered rate: smaller costs are not compared
+	cheap      = 0.02 // of the offered rate: smaller costs are not compared
 )
 
 // ask runs explain and compares.
@@ -273,8 +279,9 @@ func (b *loadedVictim) ask(ctx context.Context, o *Outcome, culprit Culprit, c C
 		o.Models = append(o.Models, w.Model)
 	}
 	o.judge(report)
+	o.First, o.Misranked = o.Passed, o.misranked(report, c.parts)
 	if o.Passed && !b.Ranks {
-		o.weigh(report, c)
+		o.weigh()
 	}
 	return nil
 }
@@ -310,13 +317,10 @@ func (o *Outcome) judge(r *explain.Report) {
 	o.Passed = o.Why == ""
 }
 
-// weigh compares what explain says of the cost, and the order of several causes.
-func (o *Outcome) weigh(r *explain.Report, c Case) {
-	switch {
-	case o.off() > priced:
+// weigh compares the cost that explain reports, and the order of several causes.
+func (o *Outcome) weigh() {
+	if o.Why = o.Misranked; o.off() > priced {
 		o.Why = fmt.Sprintf("its cost is said to be %.2f Mpps, not %.2f", o.Said/1e6, o.Cost()/1e6)
-	default:
-		o.Why = o.misranked(r, c.parts)
 	}
 	o.Passed = o.Why == ""
 }
