@@ -32,13 +32,15 @@ func newBenchNeighbor(a *app) *cobra.Command {
 		})
 	cmd.Long = `Measure what one tenant loses while another tenant of the same worker attacks the router. The observed
 tenant sends packets of a thousand known flows at half of its fair share, which is a quarter of what the worker
-forwards. Trials without the attack, without it again, and with it take turns. Meanwhile a host on the fabric asks for
-the router's MAC address, and the API is called in a loop.
+forwards. It is measured alone, beside the attacker and, where the attack is packets, beside an ordinary neighbour that
+sends packets of known flows at the rate of the attack (BUSY). Meanwhile a host on the fabric asks for the router's MAC
+address, and the API is called in a loop.
 
-The targets of each row: the observed tenant keeps 0.90 of its rate, its 99th percentile of latency is at most 1/0.90
-times as long, all ARP requests are answered, no call of the API and no turn of the router's master takes more than
-100 ms, and each lost packet has a drop reason. The trials without the attack show the noise of this machine: a figure
-that noise alone can move across its target is "within noise". --check fails for rows that miss a target by more.
+The targets of each row: the observed tenant keeps 0.90 of the rate that it has alone. Its 99th percentile of latency is
+at most 1/0.90 times as long as beside the ordinary neighbour or, where BUSY is "-", as alone. All ARP requests are
+answered, no call of the API and no turn of the router's master takes more than 100 ms, and each lost packet has a drop
+reason. Repeated trials show the noise of this machine: a figure that noise alone can move across its target is "within
+noise". --check fails for rows that miss a target by more.
 
 It needs root and two CPUs. The result is a JSON file.
 
@@ -50,7 +52,8 @@ Exit code: 0 done, 1 a row misses a target (--check) or the router failed, 2 wro
 	s.StringSliceVar(&f.Attacks, "attack", nil, "only this attack; may be repeated")
 	s.StringSliceVar(&f.Ports, "port", nil, "only this kind of port of the attacker: "+
 		strings.Join(neighbor.PortKinds(), ", "))
-	s.IntVar(&f.Repetitions, "reps", f.Repetitions, "pairs of trials, without and with the attack, and as many without")
+	s.IntVar(&f.Repetitions, "reps", f.Repetitions,
+		"trials of each kind: alone, beside an ordinary neighbour, beside the attacker")
 	s.Float64Var(&f.trialSeconds, "trial-seconds", f.trialSeconds, "length of a trial")
 	s.Float64Var(&f.Rate, "rate", 0, "frames per second of the observed tenant; default: half of its fair share")
 	s.IntVar(&f.FlowLimit, "flow-limit", 0, "most flows of the attacker's port, 0 = no limit")
@@ -128,7 +131,7 @@ func (a *app) neighborTable(path string, r *neighbor.Result, trial time.Duration
 	if a.json() {
 		return json.NewEncoder(a.stdout).Encode(r)
 	}
-	header := []string{"ATTACK", "PORT", "MPPS", "KEPT", "(RANGE)", "P99 US", "ATTACKED", "TIMES", "VERDICT",
+	header := []string{"ATTACK", "PORT", "MPPS", "KEPT", "(RANGE)", "P99 US", "BUSY", "ATTACKED", "TIMES", "VERDICT",
 		"LOOP US", "ATTACKED", "ARP", "API MS", "MASTER", "ATTACK MPPS", "PASSED", "DROPPED BY"}
 	err := a.rows(header, func(add func(...string) error) error {
 		for _, row := range r.Rows {
@@ -163,7 +166,7 @@ func attackRate(v float64) string {
 
 // noiseText says by which factor figures stray without an attack.
 func noiseText(n neighbor.Noise) string {
-	text := fmt.Sprintf("medians of %d pairs without the attack differ by a factor of up to %.2f in the rate",
+	text := fmt.Sprintf("medians of %d pairs of the same trial differ by a factor of up to %.2f in the rate",
 		n.Pairs, n.Kept)
 	if n.P99 > 0 {
 		text += fmt.Sprintf(" and %.2f in p99", n.P99)
@@ -185,14 +188,14 @@ func neighborRow(row *neighbor.Row, trial time.Duration) []string {
 		times = fmt.Sprintf("%.2f", slower)
 	}
 	kept := row.Kept()
-	without, with := row.P99()
+	without, busy, with := row.P99()
 	answered, asked := row.ARP()
 	var why []string
 	for _, d := range row.Drops(trial) {
 		why = append(why, fmt.Sprintf("%s %s", d.Reason, mpps(d.Rate)))
 	}
 	return []string{row.Name, row.Port, mpps(row.Offered), fmt.Sprintf("%.2f", kept.Median),
-		fmt.Sprintf("(%.2f to %.2f)", kept.Low, kept.High), micro(without.Median), micro(with.Median), times,
+		fmt.Sprintf("(%.2f to %.2f)", kept.Low, kept.High), micro(without), micro(busy), micro(with), times,
 		row.Verdict(), micro(quick.Median), micro(slow.Median),
 		fmt.Sprintf("%d of %d", answered, asked),
 		fmt.Sprintf("%.1f", row.CallMS()), fmt.Sprintf("%.1f", row.MasterMS()),

@@ -24,6 +24,7 @@ type Attack struct {
 type attacker struct {
 	port, wire *scenario.Port
 	stream     *apiv1.GeneratorStream
+	ordinary   *apiv1.GeneratorStream // what an ordinary tenant sends in its place, or gets; nil: nothing
 	towards    *apiv1.GeneratorStream // what others send to it
 	unread     string                 // port that is not read
 	pace       float64                // its rate, as a multiple of what the worker forwards
@@ -75,6 +76,10 @@ type row struct {
 	attack Attack
 	port   string
 }
+
+// timed says whether latencies are measured. Beside a tap they are not: the generator is in the kernel most of the
+// time.
+func (r row) timed() bool { return r.port != scenario.Tap }
 
 // rows returns the lines that the options choose.
 func (o *Options) rows() (list []row) {

@@ -12,6 +12,7 @@ import (
 	"strconv"
 
 	"github.com/gopacket/gopacket/layers"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/corelane/corelane/internal/api"
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
@@ -27,6 +28,7 @@ const (
 	victim     = "tenant0->wire"
 	attackFrom = "tenant1->wire"
 	attackTo   = "wire->tenant1"
+	ordinary   = "ordinary"
 	hostPort   = "host" // fabric port of the host that asks for the router's address
 )
 
@@ -103,8 +105,8 @@ func (b *bed) start(ctx context.Context, r row, memory int) (err error) {
 	return err
 }
 
-// attack builds the streams of both tenants. The observed tenant's is the last one: the generator expects its probe in
-// the frames of the wire.
+// attack builds the streams of both tenants: that of the attack and, where latencies are measured, that of an ordinary
+// neighbour. The observed tenant's is the last one: the generator expects its probe in the frames of the wire.
 func (b *bed) attack(setup *scenario.Setup, r row) error {
 	setup.Ports[1].Device = r.port
 	pace := 2.0
@@ -119,20 +121,31 @@ func (b *bed) attack(setup *scenario.Setup, r row) error {
 	for _, s := range profile.Streams {
 		streams[s.Name] = s
 	}
-	b.attacker = &attacker{port: &setup.Ports[1], wire: &setup.Ports[2], stream: streams[attackFrom],
+	from, to := proto.CloneOf(streams[attackFrom]), proto.CloneOf(streams[attackTo])
+	a := &attacker{port: &setup.Ports[1], wire: &setup.Ports[2], stream: streams[attackFrom],
 		towards: streams[attackTo], pace: pace}
-	if err := r.attack.change(b.attacker); err != nil {
+	if err := r.attack.change(a); err != nil {
 		return err
 	}
-	b.profile = profile
-	if b.attacker.guest != nil {
+	b.attacker, b.profile = a, profile
+	if a.guest != nil {
 		profile.Ports = slices.Delete(profile.Ports, 1, 2)
 		profile.Streams = []*apiv1.GeneratorStream{streams[victim]}
 		return nil
 	}
-	b.attacker.stream.Untimed, b.attacker.stream.ExpectedMask = true, make([]byte, len(b.attacker.stream.Expected))
-	profile.Ports[1] = b.attacker.port.GeneratorPort() // the attack may have changed the MTU
-	profile.Streams = []*apiv1.GeneratorStream{b.attacker.stream, streams[victim]}
+	profile.Streams = []*apiv1.GeneratorStream{a.stream}
+	if r.timed() {
+		if a.ordinary = from; a.stream == a.towards {
+			a.ordinary = to
+		}
+		a.ordinary.Name = ordinary
+		profile.Streams = append(profile.Streams, a.ordinary)
+	}
+	for _, s := range profile.Streams {
+		s.Untimed, s.ExpectedMask = true, make([]byte, len(s.Expected))
+	}
+	profile.Ports[1] = a.port.GeneratorPort() // the attack may have changed the MTU
+	profile.Streams = append(profile.Streams, streams[victim])
 	return nil
 }
 

@@ -48,9 +48,14 @@ func TestStreams(t *testing.T) {
 			}
 			continue
 		}
-		last := b.profile.Streams[1]
+		last := b.profile.Streams[len(b.profile.Streams)-1]
 		if (s.TxPort != attackPort) != (b.attacker.unread != "") || !s.Untimed || last.Name != victim || last.Untimed {
 			t.Errorf("%s, %s: %v beside %v", r.attack.Name, r.port, s, last)
+		}
+		if o := b.attacker.ordinary; (o == nil) != (r.port == scenario.Tap) ||
+			o != nil && (b.profile.Streams[1] != o || o.TxPort != s.TxPort || !o.Untimed || o.Fixed ||
+				o.Sizes[0] > 96) {
+			t.Errorf("%s, %s: the ordinary neighbour sends %v", r.attack.Name, r.port, o)
 		}
 		for _, size := range s.Sizes {
 			if int(size) < len(s.Header)+probeSize || len(s.Expected) != len(s.ExpectedMask) {
@@ -145,8 +150,9 @@ func measured() *Row {
 	for i := range 3 {
 		p99 := 100 + 100*float64(i)
 		without, again := &Sample{Delivered: 1, P99: p99}, &Sample{Delivered: 1, P99: p99 * 1.02}
-		r.Pairs = append(r.Pairs, Pair{without, again, &Sample{Delivered: 0.95, P99: p99 * 1.05, Asked: 17,
-			Answered: 17, CallMS: 100, MasterMS: 100, Drops: map[string]uint64{"punt_rate": 10, "flow_quota": 20}}})
+		r.Pairs = append(r.Pairs, Pair{Without: without, Again: again, With: &Sample{Delivered: 0.95, P99: p99 * 1.05,
+			Asked: 17, Answered: 17, CallMS: 100, MasterMS: 100,
+			Drops: map[string]uint64{"punt_rate": 10, "flow_quota": 20}}})
 	}
 	return r
 }
@@ -165,6 +171,13 @@ func TestCheck(t *testing.T) {
 		},
 		"within noise: p99 is 1.10 times as long; at most 1.11": func(r *Row) {
 			r.Pairs[0].With.P99, r.Pairs[1].With.P99 = 110, 220
+		},
+		"p99 is 1.50 times as long; at most 1.11": func(r *Row) { // as beside the ordinary neighbour
+			for i, p := range r.Pairs {
+				busy, again := *p.Without, *p.Again
+				busy.P99, again.P99, p.With.P99 = busy.P99*3, again.P99*3, busy.P99*4.5
+				r.Pairs[i].Busy, r.Pairs[i].Again = &busy, &again
+			}
 		},
 		"p99 could not be measured": func(r *Row) {
 			r.Pairs[0].With.P99, r.Pairs[1].With.P99 = 0, 0
@@ -229,6 +242,45 @@ func TestDrops(t *testing.T) {
 	got := measured().Drops(2 * time.Second)
 	if len(got) != 2 || got[0] != (Drop{"flow_quota", 10}) || got[1] != (Drop{"punt_rate", 5}) {
 		t.Errorf("%+v", got)
+	}
+}
+
+// An attack by packets is compared with an ordinary neighbour, and what it loses in rate with nobody.
+func TestBase(t *testing.T) {
+	r := measured()
+	for i, p := range r.Pairs {
+		r.Pairs[i].Busy = &Sample{Delivered: 0.5, P99: p.Without.P99 * 3}
+		r.Pairs[i].Again = r.Pairs[i].Busy
+		p.With.P99 = p.Without.P99 * 3.15
+	}
+	without, busy, with := r.P99()
+	if without != 200 || busy != 600 || with != 630 || r.Kept().Median != 0.95 {
+		t.Errorf("p99 %g, %g, %g, kept %+v", without, busy, with, r.Kept())
+	}
+	if (&Result{Rows: []*Row{r}}).check(); r.Verdict() != "holds" {
+		t.Errorf("%s: %v, %v", r.Verdict(), r.Missed, r.Unsure)
+	}
+}
+
+// What the generator sends in each kind of trial.
+func TestTrialSpecs(t *testing.T) {
+	for _, c := range []struct {
+		attack string
+		with   company
+		want   string
+		rate   float64
+	}{{"syn", alone, victim, 1}, {"syn", busy, victim + " " + ordinary, 3},
+		{"syn", attacked, victim + " " + attackFrom, 3},
+		{"no-reader", attacked, victim + " " + attackTo, 3}, {"chains", attacked, victim, 1}} {
+		o := Default()
+		o.Attacks, o.Ports = []string{c.attack}, []string{scenario.Memif}
+		b, _ := streamOf(t, o.rows()[0])
+		s := b.spec(&Row{Port: scenario.Memif, Offered: 1, Attack: 2}, c.with)
+		unread := s.UnreadPort != ""
+		if got := strings.Join(s.Streams, " "); got != c.want || s.PacketsPerSecond != c.rate || !s.Latency ||
+			unread != (c.attack == "no-reader") {
+			t.Errorf("%s, %d: %v", c.attack, c.with, s)
+		}
 	}
 }
 

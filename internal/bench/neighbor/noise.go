@@ -8,7 +8,7 @@ import (
 	"github.com/corelane/corelane/internal/stat"
 )
 
-// Noise is what pairs of trials without the attacker show, between which nothing differs: by which factor the median of
+// Noise is what repeated trials show, between which nothing differs: by which factor the median of
 // as many pairs as a row has strays from 1, in 95 of 100 cases.
 type Noise struct {
 	Port  string  `json:"port"`  // kind of port of the rows
@@ -34,9 +34,9 @@ func noiseOf(port string, rows []*Row) Noise {
 		each = max(each, len(r.Pairs))
 		for _, p := range r.Pairs {
 			n.Pairs++
-			kept = appendBoth(kept, p.Again.Delivered, p.Without.Delivered)
+			kept = appendBoth(kept, p.Again.Delivered, p.Base().Delivered)
 			if r.timed() {
-				p99 = appendBoth(p99, p.Again.P99, p.Without.P99)
+				p99 = appendBoth(p99, p.Again.P99, p.Base().P99)
 			}
 		}
 	}

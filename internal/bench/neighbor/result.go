@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/corelane/corelane/internal/bench/result"
-	"github.com/corelane/corelane/internal/bench/scenario"
 	"github.com/corelane/corelane/internal/stat"
 )
 
@@ -35,12 +34,22 @@ type Row struct {
 	Unsure   []string `json:"within_noise,omitempty"` // targets that it reaches or misses by less than the noise
 }
 
-// Pair is two consecutive trials, without and with the attacker, and another one without, which shows what differs
+// Pair is consecutive trials: with the attacker, alone and, where the attack is packets whose latency beside others is
+// measured, beside an ordinary neighbour that sends at the same rate. The base is repeated, which shows what differs
 // between trials anyway.
 type Pair struct {
 	Without *Sample `json:"without"`
-	Again   *Sample `json:"without_again"`
+	Busy    *Sample `json:"busy,omitempty"`
+	Again   *Sample `json:"base_again"`
 	With    *Sample `json:"with"`
+}
+
+// Base is the trial that the attack must not be slower than.
+func (p Pair) Base() *Sample {
+	if p.Busy != nil {
+		return p.Busy
+	}
+	return p.Without
 }
 
 // Sample is one trial. Rates are frames per second.
@@ -80,13 +89,17 @@ func (r *Row) Kept() stat.Spread {
 	return r.Of(func(p Pair) float64 { return p.With.Delivered / max(p.Without.Delivered, 1e-9) })
 }
 
-// timed says whether latencies are measured. Beside a tap they are not: the generator is in the kernel most of the
-// time.
-func (r *Row) timed() bool { return r.Port != scenario.Tap }
+func (r *Row) timed() bool { return row{port: r.Port}.timed() }
 
-// P99 is the 99th percentile of the observed tenant's latency in microseconds, without and with the attacker.
-func (r *Row) P99() (without, with stat.Spread) {
-	return r.Of(func(p Pair) float64 { return p.Without.P99 }), r.Of(func(p Pair) float64 { return p.With.P99 })
+// P99 is the median of the 99th percentile of the observed tenant's latency in microseconds: alone, beside an ordinary
+// neighbour (0: not measured), and beside the attacker.
+func (r *Row) P99() (without, busy, with float64) {
+	return r.Of(func(p Pair) float64 { return p.Without.P99 }).Median, r.Of(func(p Pair) float64 {
+		if p.Busy == nil {
+			return 0
+		}
+		return p.Busy.P99
+	}).Median, r.Of(func(p Pair) float64 { return p.With.P99 }).Median
 }
 
 // Loops is the 99th percentile of the worker's loops in microseconds, without and with the attacker. A frame waits for
@@ -95,9 +108,10 @@ func (r *Row) Loops() (without, with stat.Spread) {
 	return r.Of(func(p Pair) float64 { return p.Without.LoopP99 }), r.Of(func(p Pair) float64 { return p.With.LoopP99 })
 }
 
-// Slower is how many times as long the 99th percentile is with the attacker.
+// Slower is how many times as long the 99th percentile is with the attacker: a worker that a tenant loads has longer
+// turns than an idle one whatever its packets are, so of an attack by packets, the base is an ordinary neighbour.
 func (r *Row) Slower() stat.Spread {
-	return r.Of(func(p Pair) float64 { return p.With.P99 / max(p.Without.P99, 1e-9) })
+	return r.Of(func(p Pair) float64 { return p.With.P99 / max(p.Base().P99, 1e-9) })
 }
 
 // ARP counts the requests for the router's MAC address, and the answers.
@@ -117,7 +131,11 @@ func (r *Row) MasterMS() float64 { return r.Of(func(p Pair) float64 { return p.W
 // NotCounted is the number of packets that were lost without a drop reason.
 func (r *Row) NotCounted() (n int64) {
 	for _, p := range r.Pairs {
-		n += max(p.Without.NotCounted, 0) + max(p.Again.NotCounted, 0) + max(p.With.NotCounted, 0)
+		for _, s := range []*Sample{p.Without, p.Busy, p.Again, p.With} {
+			if s != nil {
+				n += max(s.NotCounted, 0)
+			}
+		}
 	}
 	return n
 }

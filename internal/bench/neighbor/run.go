@@ -17,7 +17,7 @@ import (
 const (
 	startTime  = 2 * time.Second // roughly, of a router and its generators
 	trialPause = 150 * time.Millisecond
-	trials     = 3 // of each pair: without the attacker, without again, with
+	trials     = 4 // of a pair, at most
 )
 
 type run struct {
@@ -87,7 +87,7 @@ func (s *run) note(format string, args ...any) {
 	s.Note(text)
 }
 
-// measure takes pairs of trials. Each kind of trial is the first, the second and the third one in turn.
+// measure takes pairs of trials. Each kind of trial is the first one in turn.
 func (s *run) measure(ctx context.Context, r row) (m *Row, err error) {
 	b, err := s.open(ctx, r)
 	if err != nil {
@@ -99,14 +99,24 @@ func (s *run) measure(ctx context.Context, r row) (m *Row, err error) {
 		return nil, err
 	}
 	for i := range s.Repetitions {
-		var sample [trials]*Sample
-		for k := range trials {
-			which := (i + k) % trials
-			if sample[which], err = b.trial(ctx, m, which == trials-1); err != nil {
+		p := Pair{}
+		kinds := []kindOfTrial{{alone, &p.Without}, {alone, &p.Again}, {attacked, &p.With}}
+		if b.attacker.ordinary != nil {
+			kinds = []kindOfTrial{{alone, &p.Without}, {busy, &p.Busy}, {attacked, &p.With}, {busy, &p.Again}}
+		}
+		for k := range kinds {
+			trial := kinds[(i+k)%len(kinds)]
+			if *trial.to, err = b.trial(ctx, m, trial.with); err != nil {
 				return nil, err
 			}
 		}
-		m.Pairs = append(m.Pairs, Pair{Without: sample[0], Again: sample[1], With: sample[2]})
+		m.Pairs = append(m.Pairs, p)
 	}
 	return m, nil
+}
+
+// kindOfTrial is a trial of a pair, and where its sample goes.
+type kindOfTrial struct {
+	with company
+	to   **Sample
 }

@@ -41,7 +41,12 @@ func (b *bed) calibrate(ctx context.Context, r *Row) error {
 		return nil
 	}
 	r.Attack = b.attacker.pace * r.Capacity
-	b.attacker.stream.Weight, b.profile.Streams[1].Weight = weights(r.Attack, r.Offered)
+	attack, offered := weights(r.Attack, r.Offered)
+	for _, s := range b.profile.Streams {
+		if s.Weight = attack; s.Name == victim {
+			s.Weight = offered
+		}
+	}
 	return b.generator.Configure(ctx, b.profile)
 }
 
@@ -51,13 +56,33 @@ func weights(a, b float64) (x, y uint32) {
 	return uint32(math.Round(100 * a / least)), uint32(math.Round(100 * b / least))
 }
 
-// trial measures the observed tenant, without or with the attacker.
-func (b *bed) trial(ctx context.Context, r *Row, attacked bool) (s *Sample, err error) {
+// company is what the other tenant of a trial does.
+type company int
+
+const (
+	alone    company = iota // nothing
+	busy                    // sends ordinary packets at the rate of the attack
+	attacked                // attacks
+)
+
+// spec is a trial of the observed tenant in this company.
+func (b *bed) spec(r *Row, with company) *apiv1.GeneratorTrial {
 	spec := &apiv1.GeneratorTrial{DurationMs: uint32(b.options.Trial.Milliseconds()), DrainMs: drainMS,
 		Latency: r.timed(), PacketsPerSecond: r.Offered, Streams: []string{victim}}
-	if attacked && b.attacker.guest == nil {
-		spec.PacketsPerSecond, spec.Streams, spec.UnreadPort = r.Offered+r.Attack, nil, b.attacker.unread
+	if with == alone || b.attacker.guest != nil {
+		return spec
 	}
+	spec.PacketsPerSecond += r.Attack
+	if with == busy {
+		spec.Streams = append(spec.Streams, ordinary)
+	} else {
+		spec.Streams, spec.UnreadPort = append(spec.Streams, b.attacker.stream.Name), b.attacker.unread
+	}
+	return spec
+}
+
+// trial measures the observed tenant.
+func (b *bed) trial(ctx context.Context, r *Row, with company) (s *Sample, err error) {
 	before, err := b.counters(ctx)
 	if err != nil {
 		return nil, err
@@ -67,8 +92,8 @@ func (b *bed) trial(ctx context.Context, r *Row, attacked bool) (s *Sample, err 
 	s = &Sample{}
 	call := b.callAPI(probing, s)
 	answers := b.askForMAC(ctx, s)
-	hostile := b.runGuest(probing, attacked)
-	t, err := b.generator.Run(ctx, spec, nil)
+	hostile := b.runGuest(probing, with)
+	t, err := b.generator.Run(ctx, b.spec(r, with), nil)
 	stop()
 	did := <-hostile
 	if err = errors.Join(err, did.err, <-call, <-answers); err != nil {
@@ -96,9 +121,9 @@ type deeds struct {
 }
 
 // runGuest lets the hostile guest attack until ctx ends, if this attack has one.
-func (b *bed) runGuest(ctx context.Context, attacked bool) <-chan deeds {
+func (b *bed) runGuest(ctx context.Context, with company) <-chan deeds {
 	done := make(chan deeds, 1)
-	if !attacked || b.attacker.guest == nil {
+	if with != attacked || b.attacker.guest == nil {
 		done <- deeds{}
 		return done
 	}
@@ -116,7 +141,8 @@ func (s *Sample) count(t *apiv1.GeneratorWindow, seconds float64) {
 			s.Rate = float64(stream.Received) / seconds
 			s.Delivered = float64(stream.Received) / float64(max(stream.Sent+stream.NoRoom, 1))
 		} else {
-			s.Attack, s.Passed = float64(stream.Sent)/seconds, float64(stream.Received)/seconds
+			s.Attack += float64(stream.Sent) / seconds
+			s.Passed += float64(stream.Received) / seconds
 		}
 	}
 	l := measure.Percentiles(t.Latency)
