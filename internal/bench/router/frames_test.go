@@ -68,12 +68,16 @@ func open(t *testing.T, r router.Router, s scenario.Scenario) *testRouter {
 	if l.instance, err = r.Start(t.Context(), &env, b); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { stopped(t, r.Name(), l.instance.Stop) })
+	t.Cleanup(func() { // the router first, as testbed.Bed does
+		stopped(t, r.Name(), l.instance.Stop)
+		if l.generator != nil {
+			stopped(t, "generator", l.generator.Close)
+		}
+	})
 	place.Netns = l.instance.Netns()
 	if l.generator, err = generator.Start(t.Context(), place); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { stopped(t, "generator", l.generator.Close) })
 	if devices := l.instance.Devices(); devices != nil {
 		l.profile.Ports = devices
 	}

@@ -65,8 +65,7 @@ func (t *Testpmd) Start(ctx context.Context, env *Env, b *scenario.Setup) (Insta
 	if err != nil {
 		return nil, err
 	}
-	ready := func(context.Context) error { return testpmdReady(p.Pid, b.Ports) }
-	if err := p.Await(ctx, startTimeout, ready); err != nil {
+	if err := p.Await(ctx, startTimeout, func(context.Context) error { return listening(b.Ports) }); err != nil {
 		return nil, errors.Join(err, p.Stop())
 	}
 	return &testpmdInstance{p}, nil
@@ -112,25 +111,6 @@ func listening(ports []scenario.Port) error {
 		}
 	}
 	return nil
-}
-
-// testpmdWorker is the name of its first forwarding thread, which differs between releases of DPDK.
-var testpmdWorker = regexp.MustCompile(`^(lcore|rte|dpdk)-worker-?1$`)
-
-// testpmdReady returns nil when all sockets are listened on and the worker polls. The sockets exist before the ports
-// are set up, and a client that connects meanwhile can crash testpmd.
-func testpmdReady(pid int, ports []scenario.Port) error {
-	if err := listening(ports); err != nil {
-		return err
-	}
-	tids, err := procfs.Host.Threads(pid)
-	for _, tid := range tids {
-		task, err := procfs.Host.Thread(pid, tid)
-		if err == nil && testpmdWorker.MatchString(task.Name) && task.Ticks > 0 {
-			return nil
-		}
-	}
-	return errors.Join(err, errors.New("its worker does not forward yet"))
 }
 
 type testpmdInstance struct{ *process.Process }

@@ -23,7 +23,7 @@ import (
 type Bed struct {
 	Dir     string
 	Router  router.Instance // nil: not started
-	closers []func() error  // in the order of the starts
+	closers []func() error  // in the order in which they are called
 }
 
 // Generator is a generator.Generator, or a simulated one of a test.
@@ -51,7 +51,7 @@ func (b *Bed) StartRouter(ctx context.Context, r router.Router, env *router.Env,
 	if b.Router, err = r.Start(ctx, env, setup); err != nil {
 		return err
 	}
-	b.closers = append(b.closers, b.Router.Stop)
+	b.closers = slices.Insert(b.closers, 0, b.Router.Stop)
 	return nil
 }
 
@@ -59,7 +59,7 @@ func (b *Bed) StartRouter(ctx context.Context, r router.Router, env *router.Env,
 // closes the generator from then on, also if this fails. The router's devices, if it has some, replace the ports of
 // the profile.
 func (b *Bed) Connect(ctx context.Context, g Generator, profile *apiv1.GeneratorProfile) error {
-	b.closers = append(b.closers, g.Close)
+	b.closers = slices.Insert(b.closers, len(b.closers)-1, g.Close)
 	if devices := b.Router.Devices(); devices != nil {
 		profile.Ports = devices
 	}
@@ -69,13 +69,15 @@ func (b *Bed) Connect(ctx context.Context, g Generator, profile *apiv1.Generator
 	return g.WaitUp(ctx, upTimeout)
 }
 
-// Close stops everything in reverse order and removes the folder. It is idempotent, and a nil Bed is valid.
+// Close stops the router, then the generators, and removes the folder. It is idempotent, and a nil Bed is valid. The
+// router goes first because testpmd polls the rings of a memif peer while it unmaps them, and may die of that when the
+// peer closes.
 func (b *Bed) Close() error {
 	if b == nil {
 		return nil
 	}
 	var errs []error
-	for _, stop := range slices.Backward(b.closers) {
+	for _, stop := range b.closers {
 		errs = append(errs, stop())
 	}
 	b.closers = nil

@@ -53,8 +53,8 @@ func TestBed(t *testing.T) {
 		order              string
 		errAtEnd, noRouter bool
 	}{
-		{"all of it", nil, nil, "generator router", false, false},
-		{"a generator that fails", nil, failed, "generator router", true, false},
+		{"all of it", nil, nil, "router generator", false, false},
+		{"a generator that fails", nil, failed, "router generator", true, false},
 		{"a router that fails", failed, nil, "", false, true},
 	} {
 		b, err := New("test")
