@@ -123,6 +123,29 @@ func TestOff(t *testing.T) {
 	if err := Passed(all); err == nil || !strings.Contains(err.Error(), want) {
 		t.Error(err)
 	}
+	if err := Passed(all[1:3]); err != nil {
+		t.Errorf("two costs have no half that says much: %v", err)
+	}
+}
+
+// A run that checks only what explain finds passes whatever the costs are.
+func TestRanks(t *testing.T) {
+	var all []Outcome
+	for range 5 {
+		b := loadedVictim{victim: &victim{Options: &Options{Ranks: true}}}
+		o := b.outcome(Case{Name: "hog"})
+		o.Passed, o.Offered, o.During, o.Said = true, 10e6, 5e6, 1e6
+		all = append(all, *o)
+	}
+	if err := Passed(all); err != nil {
+		t.Error(err)
+	}
+	for i := range all {
+		all[i].Unpriced = ""
+	}
+	if Passed(all) == nil {
+		t.Error("wrong costs pass")
+	}
 }
 
 func TestMisranked(t *testing.T) {

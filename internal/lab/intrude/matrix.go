@@ -193,7 +193,7 @@ func (b *loadedVictim) once(ctx context.Context, c Case) (_ *Outcome, err error)
 	if err := wait.For(ctx, takesHold); err != nil {
 		return nil, err
 	}
-	o := &Outcome{Case: c.Name, Expected: c.Kinds, Unpriced: c.unpriced}
+	o := b.outcome(c)
 	if o.Alone, err = b.alone(ctx, c.parts); err != nil {
 		return o.orSkipped(err)
 	}
@@ -214,6 +214,14 @@ func (b *loadedVictim) once(ctx context.Context, c Case) (_ *Outcome, err error)
 		return o, err
 	}
 	return o, b.fix(ctx, o, c)
+}
+
+func (b *loadedVictim) outcome(c Case) *Outcome {
+	o := &Outcome{Case: c.Name, Expected: c.Kinds, Unpriced: c.unpriced}
+	if b.Ranks {
+		o.Unpriced = "costs were not checked"
+	}
+	return o
 }
 
 // orSkipped is the outcome of a case that could not be run because a program is missing.
@@ -259,6 +267,7 @@ const (
 	comesBack  = 0.97 // of the offered rate
 	priced     = 0.25 // by which a cost may differ from the measured one
 	pricedHalf = 0.10 // by which half of the costs may differ
+	fewest     = 3    // costs of which half are looked at
 	cheap      = 0.02 // of the offered rate: smaller costs are not compared
 )
 

@@ -40,7 +40,7 @@ func Passed(all []Outcome) error {
 	if len(list) > 0 {
 		return fmt.Errorf("%d of %d runs failed: %s", len(list), len(all), strings.Join(list, "; "))
 	}
-	if half, n := HalfOff(all); half > pricedHalf {
+	if half, n := HalfOff(all); n >= fewest && half > pricedHalf {
 		return fmt.Errorf("half of the %d costs are off by more than %.0f %%: the median is %.0f %%", n,
 			100*pricedHalf, 100*half)
 	}
