@@ -60,12 +60,13 @@ func start(t *testing.T, args ...string) *server {
 			t.Error("the server left its socket behind")
 		}
 	})
-	eventually(t, "the server listens", func() bool {
+	eventually(t, "the server listens, and has closed the connection that asks", func() bool {
 		c, err := net.Dial("unix", s.path)
-		if err == nil {
-			_ = c.Close()
+		if err != nil {
+			return false
 		}
-		return err == nil
+		defer func() { _ = c.Close() }()
+		return c.(*net.UnixConn).CloseWrite() == nil && closedWithin(c, 10*time.Second)
 	})
 	return s
 }
