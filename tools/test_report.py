@@ -11,6 +11,8 @@ import os
 import sys
 import xml.etree.ElementTree as ET
 
+MOST_SECOND_TRIES = 3  # in a run
+
 
 class Count:
     def __init__(self):
@@ -84,9 +86,19 @@ def go_progress():
             print(f"ok {package} {e.get('Elapsed', 0):.1f} s", flush=True)
 
 
+def second_tries(directory):
+    """What tools/second_try.py recorded: part and name of each test that failed once and then passed."""
+    try:
+        with open(os.path.join(directory, "second-tries"), encoding="utf-8") as f:
+            return [tuple(line.rstrip("\n").split("\t", 1)) for line in f]
+    except FileNotFoundError:
+        return []
+
+
 def report(directory):
     total = Count()
     rows = []
+    again = second_tries(directory)
     with open(os.path.join(directory, "parts"), encoding="utf-8") as f:
         parts = [line.split() for line in f]
     for part, status, seconds in parts:
@@ -95,8 +107,12 @@ def report(directory):
             count_junit(path, count)
         for path in glob.glob(os.path.join(directory, f"{part}.meson.json")):
             count_crashes(path, count)
-        for path in glob.glob(os.path.join(directory, f"{part}.go.json")):
+        for path in glob.glob(os.path.join(directory, f"{part}.go.json")) + glob.glob(os.path.join(directory, f"{part}.*.go.json")):
             count_go(path, count)
+        passed_again = [name for name in count.failures if (part, name) in again]
+        count.passed += len(passed_again)
+        count.failed -= len(passed_again)
+        count.failures = [name for name in count.failures if name not in passed_again]
         # A runner that failed, or counted nothing, is a failure even when no single test says so.
         if count.failed == 0 and (status != "0" or count.passed == 0):
             count.failed = 1
@@ -112,6 +128,11 @@ def report(directory):
         print(f"{part:10} {count.passed:7} {count.failed:7} {len(count.skipped):8} {seconds:>8}")
     for name, why in total.skipped:
         print(f"skipped  {name}: {why}")
+    for part, name in again:
+        print(f"passed at the second try  {part}: {name}")
+    if len(again) > MOST_SECOND_TRIES:
+        total.failed += 1
+        total.failures.append(f"{len(again)} tests passed only at the second try, and {MOST_SECOND_TRIES} may")
     for name in total.failures:
         print(f"FAILED   {name}")
     print(f"{total.passed} passed, {total.failed} failed, {len(total.skipped)} skipped", flush=True)
