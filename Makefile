@@ -5,13 +5,14 @@ DESTDIR ?=
 KEEP ?=
 PROFILE ?= all
 HUGE_MB ?= 1024
+FLEET_TESTS = $(wildcard $(addprefix tests/system/test_,fabric.py bird.py gobgp.py evpn*.py))
 BENCH_MB ?= 2048
 BENCH_OUT ?= bench-results
 BENCH ?=
 export PREFIX DESTDIR
 
 .DEFAULT_GOAL := help
-.PHONY: help deps deps-% build demo test lint format soak fuzz fuzz-coverage api api-check graph bpf bpf-check bench bench-micro install uninstall deb clean
+.PHONY: help deps deps-% build demo test lint format soak fleet fuzz fuzz-coverage api api-check graph bpf bpf-check bench bench-micro install uninstall deb clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 14
@@ -47,15 +48,20 @@ soak: root-soak deps-test ## ten minutes of traffic while everything changes (ne
 	@tools/build.sh
 	@tools/with-hugepages.sh $(HUGE_MB) -- tests/system/soak.sh $${SOAK_SECONDS:-600}
 
+fleet: root-fleet deps-test ## the labs of a fleet over FRR, BIRD and GoBGP, with everything killed in turn (needs root)
+	@tools/build.sh
+	@CORELANE_FLEET=1 tools/with-hugepages.sh $(HUGE_MB) -- /usr/bin/python3 -m pytest -q -p no:cacheprovider $(FLEET_TESTS)
+
 fuzz: deps-test ## fuzz each parser for FUZZ_SECONDS (default 60)
 	@FUZZ_SECONDS=$${FUZZ_SECONDS:-60} tools/test.sh fuzz
 
 fuzz-coverage: deps-test ## which lines of each parser the fuzz targets reach with their corpora (some unit tests that it runs need root)
 	@tools/coverage.py --record
 
-bench: root-bench deps-bench ## ten minutes: how fast Corelane and its peers are on this machine (needs root; BENCH="--quick" for less)
+bench: root-bench deps-bench ## a quarter of an hour: how fast Corelane and its peers are on this machine (needs root; BENCH="--quick" for less)
 	@tools/build.sh
 	@tools/with-hugepages.sh $(BENCH_MB) -- bin/corelane bench peers --out $(BENCH_OUT) $(BENCH)
+	@bin/corelane bench tcp --quick
 
 bench-micro: deps-test ## cycles per packet of each node and inner loop, and instructions against their baseline
 	@tools/build.sh

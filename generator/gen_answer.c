@@ -59,6 +59,7 @@ void answer_window(const struct trial *t, const struct window *w, Corelane__V1__
 	out->cycles = w->cycles;
 	out->round_trip_cycles = (uint32_t)w->round_trip;
 	out->tsc_hz = t->sink.clock.hz;
+	out->p99_ns = (uint64_t)clock_ns(&t->sink.clock, (double)w->p99);
 }
 
 static uint64_t gen_answer_lost(const struct stream_count *c)
@@ -74,7 +75,7 @@ static ProtobufCBinaryData gen_answer_bytes_of(struct api_call *call, const stru
 	return out;
 }
 
-static void put_streams(struct api_call *call, const struct trial *t, Corelane__V1__GeneratorWindow *out)
+static void gen_answer_encode_streams(struct api_call *call, const struct trial *t, Corelane__V1__GeneratorWindow *out)
 {
 	unsigned i;
 
@@ -93,7 +94,7 @@ static void put_streams(struct api_call *call, const struct trial *t, Corelane__
 	}
 }
 
-static void gen_answer_put_latency(struct api_call *call, const struct trial *t, Corelane__V1__GeneratorWindow *out)
+static void gen_answer_encode_latency(struct api_call *call, const struct trial *t, Corelane__V1__GeneratorWindow *out)
 {
 	const struct histogram *h = &t->sink.histogram;
 	unsigned bar;
@@ -135,6 +136,6 @@ void answer_total(struct api_call *call, const struct trial *t, Corelane__V1__Ge
 	out->wrong_frame = gen_answer_bytes_of(call, &k->wrong);
 	out->wrong_stream = api_strdup(call, k->wrong.stream != NULL ? k->wrong.stream->name : "");
 	out->foreign_frame = gen_answer_bytes_of(call, &k->strange);
-	put_streams(call, t, out);
-	gen_answer_put_latency(call, t, out);
+	gen_answer_encode_streams(call, t, out);
+	gen_answer_encode_latency(call, t, out);
 }

@@ -8,13 +8,13 @@
 #define VXLAN 4789
 #define MPLS 6635
 
-static void put(struct test_header *h, const void *bytes, uint16_t n)
+static void append(struct test_header *h, const void *bytes, uint16_t n)
 {
 	memcpy(h->bytes + h->n, bytes, n);
 	h->n += n;
 }
 
-static void put_be(uint8_t *at, uint32_t v, unsigned n)
+static void write_be(uint8_t *at, uint32_t v, unsigned n)
 {
 	while (n-- > 0)
 		*at++ = (uint8_t)(v >> 8 * n);
@@ -29,8 +29,8 @@ void header_ether(struct test_header *h, uint16_t type)
 {
 	uint8_t b[14] = {2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2};
 
-	put_be(b + 12, type, 2);
-	put(h, b, sizeof(b));
+	write_be(b + 12, type, 2);
+	append(h, b, sizeof(b));
 }
 
 void header_ip(struct test_header *h, bool ipv6, uint8_t proto)
@@ -41,53 +41,53 @@ void header_ip(struct test_header *h, bool ipv6, uint8_t proto)
 	h->inner = h->n;
 	if (ipv6) {
 		length(h, 4, (uint16_t)(h->n + 40));
-		put(h, six, sizeof(six));
+		append(h, six, sizeof(six));
 		return;
 	}
 	length(h, 2, h->n);
 	h->ip4[h->n_ip4++] = h->n;
-	put(h, four, sizeof(four));
+	append(h, four, sizeof(four));
 }
 
 void header_udp(struct test_header *h, uint16_t destination, uint16_t sum)
 {
 	uint8_t b[8] = {0};
 
-	put_be(b, 10000, 2);
-	put_be(b + 2, destination, 2);
-	put_be(b + 6, sum, 2);
+	write_be(b, 10000, 2);
+	write_be(b + 2, destination, 2);
+	write_be(b + 6, sum, 2);
 	length(h, 4, h->n);
 	if (destination == VXLAN || destination == MPLS)
 		h->entropy = h->n;
-	put(h, b, sizeof(b));
+	append(h, b, sizeof(b));
 }
 
 void header_tcp_syn(struct test_header *h)
 {
 	uint8_t b[20] = {[12] = 0x50, [13] = 2};
 
-	put(h, b, sizeof(b));
+	append(h, b, sizeof(b));
 }
 
 void header_vxlan(struct test_header *h, uint32_t vni)
 {
 	uint8_t b[8] = {8};
 
-	put_be(b + 4, vni << 8, 4);
-	put(h, b, sizeof(b));
+	write_be(b + 4, vni << 8, 4);
+	append(h, b, sizeof(b));
 }
 
 void header_gre(struct test_header *h)
 {
-	put(h, (const uint8_t[]){0, 0, 0x88, 0x47}, 4);
+	append(h, (const uint8_t[]){0, 0, 0x88, 0x47}, 4);
 }
 
 void header_mpls(struct test_header *h, uint32_t label)
 {
 	uint8_t b[4];
 
-	put_be(b, label << 12 | 0x140, 4); // bottom of the stack, TTL 64
-	put(h, b, sizeof(b));
+	write_be(b, label << 12 | 0x140, 4); // bottom of the stack, TTL 64
+	append(h, b, sizeof(b));
 }
 
 static void packet(struct test_header *h, bool ipv6, uint16_t sum)

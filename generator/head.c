@@ -37,7 +37,7 @@ static uint16_t head_add(uint32_t a, uint32_t b)
 	return (uint16_t)((a & 0xffff) + (a >> 16));
 }
 
-static void head_put16(uint8_t *at, uint16_t v)
+static void head_write16(uint8_t *at, uint16_t v)
 {
 	memcpy(at, &v, sizeof(v));
 }
@@ -125,6 +125,15 @@ int layout_parse(struct layout *l, const uint8_t *header, size_t n, uint32_t inn
 	return 0;
 }
 
+int layout_source_macs(struct layout *l, struct error *err)
+{
+	if (l->fixed)
+		return error_set(err, EINVAL, "stream.source_macs", "true", "false with stream.fixed",
+				 "varies the header");
+	l->mac = RTE_ETHER_ADDR_LEN + 2;
+	return 0;
+}
+
 // Sum of a UDP datagram that extends to the end of the frame, with its pseudo header. Fields that are not known yet are
 // zero.
 static uint16_t udp_base(const uint8_t *frame, uint16_t udp, bool ipv6, uint16_t size)
@@ -147,15 +156,15 @@ static void lay_out(uint8_t *frame, const struct layout *l, const uint8_t *heade
 	memcpy(frame, header, l->size);
 	memset(frame + l->size, 0, PROBE_SIZE);
 	for (i = 0; i < n_lengths; i++)
-		head_put16(frame + lengths[i].offset, rte_cpu_to_be_16((uint16_t)(size - lengths[i].minus)));
+		head_write16(frame + lengths[i].offset, rte_cpu_to_be_16((uint16_t)(size - lengths[i].minus)));
 	memset(frame + l->source, 0, 4);
 	memset(frame + l->destination, 0, 8);
 	if (l->udp_sum)
-		head_put16(frame + l->udp_sum, 0);
+		head_write16(frame + l->udp_sum, 0);
 	if (l->outer_sum)
-		head_put16(frame + l->outer_sum, 0);
+		head_write16(frame + l->outer_sum, 0);
 	if (l->entropy)
-		head_put16(frame + l->entropy, 0);
+		head_write16(frame + l->entropy, 0);
 }
 
 void head_build(struct head *h, const struct layout *l, const uint8_t *header, uint16_t size,
@@ -166,11 +175,11 @@ void head_build(struct head *h, const struct layout *l, const uint8_t *header, u
 
 	lay_out(frame, l, header, size, lengths, n_lengths);
 	for (i = 0; i < n_ip4; i++) {
-		head_put16(frame + ip4[i] + 10, 0);
-		head_put16(frame + ip4[i] + 10, (uint16_t)~sum_of(frame + ip4[i], (size_t)(frame[ip4[i]] & 0xf) * 4));
+		head_write16(frame + ip4[i] + 10, 0);
+		head_write16(frame + ip4[i] + 10, (uint16_t)~sum_of(frame + ip4[i], (size_t)(frame[ip4[i]] & 0xf) * 4));
 	}
 	if (l->ip_sum) {
-		head_put16(frame + l->ip_sum, 0);
+		head_write16(frame + l->ip_sum, 0);
 		h->ip_sum = sum_of(frame + l->inner, IP4);
 	}
 	if (l->udp_sum)

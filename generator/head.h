@@ -35,6 +35,7 @@ struct layout {
 	uint16_t ip_sum;      // checksum of the innermost IPv4 header
 	uint16_t udp_sum;     // checksum of the innermost UDP header
 	uint16_t entropy;     // outer UDP source port
+	uint16_t mac;         // last 4 bytes of the source MAC, which are the source's
 	uint16_t outer_udp;
 	uint16_t outer_sum; // checksum of the outer UDP header
 	bool ipv6, outer_ipv6;
@@ -51,6 +52,7 @@ struct head {
 int layout_fixed(struct layout *l, size_t n, uint32_t entropy, struct error *err);
 int layout_parse(struct layout *l, const uint8_t *header, size_t n, uint32_t inner, uint32_t entropy,
 		 struct error *err);
+int layout_source_macs(struct layout *l, struct error *err); // the source MAC follows the source address
 // The caller has checked that lengths and ip4 (offsets of IPv4 headers that get a checksum) are within the header.
 void head_build(struct head *h, const struct layout *l, const uint8_t *header, uint16_t size,
 		const struct length_field *lengths, unsigned n_lengths, const uint16_t *ip4, unsigned n_ip4);

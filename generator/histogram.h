@@ -20,6 +20,10 @@ static __rte_always_inline unsigned histogram_bar(uint32_t v)
 	return octave * HISTOGRAM_STEPS + (v >> octave);
 }
 
+// The smallest value of the bar in which the share of what was added to `from` since its earlier copy `since` ends.
+// share: 0 to 1. 0 = nothing was added.
+uint64_t histogram_quantile_since(const struct histogram *from, const struct histogram *since, double share);
+
 // The smallest value of a bar.
 static inline uint64_t histogram_low(unsigned bar)
 {

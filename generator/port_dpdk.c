@@ -55,6 +55,8 @@ static struct rte_eth_conf conf_of(const struct dpdk_port *d, const struct rte_e
 	if (info->max_rx_pktlen > RTE_ETHER_HDR_LEN + RTE_ETHER_CRC_LEN) // net_af_packet says 1514, but takes more
 		mtu = RTE_MIN(mtu, info->max_rx_pktlen - RTE_ETHER_HDR_LEN - RTE_ETHER_CRC_LEN);
 	conf.rxmode.mtu = (uint16_t)RTE_MIN(mtu, (uint32_t)info->max_mtu);
+	// A virtio-user device that is a server looks for its next client when its link changes, and only then.
+	conf.intr_conf.lsc = info->dev_flags != NULL && (*info->dev_flags & RTE_ETH_DEV_INTR_LSC) != 0;
 	conf.txmode.offloads = RTE_ETH_TX_OFFLOAD_MBUF_FAST_FREE & info->tx_offload_capa; // one pool, no shared mbufs
 	return conf;
 }

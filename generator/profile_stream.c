@@ -151,6 +151,8 @@ int profile_stream(const Corelane__V1__GeneratorStream *in, struct stream *s, st
 	else if (ret == 0)
 		ret = layout_parse(&s->layout, in->header.data, in->header.len, in->inner_offset, in->entropy_offset,
 				   err);
+	if (ret == 0 && in->source_macs)
+		ret = layout_source_macs(&s->layout, err);
 	if (ret == 0)
 		ret = profile_stream_check_sizes(in, err);
 	if (ret == 0)

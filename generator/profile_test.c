@@ -52,6 +52,9 @@ static void assert_refused(const char *field, const char *value, uint32_t index)
 
 static void counts_of_things(void **state)
 {
+	static Corelane__V1__GeneratorStream *many[4097];
+	size_t i;
+
 	good_plain();
 	p.n_ports = 0;
 	assert_refused("ports", NULL, 0);
@@ -59,6 +62,9 @@ static void counts_of_things(void **state)
 	p.n_streams = 0;
 	assert_refused("streams", NULL, 0);
 	good_plain();
+	for (i = 0; i < 4097; i++)
+		many[i] = streams[0];
+	p.streams = many;
 	p.n_streams = 4097;
 	assert_refused("streams", "4097", 0);
 }
@@ -141,6 +147,9 @@ static void fixed_headers_refused(void **state)
 	s->fixed = true;
 	s->flows->count = 2;
 	assert_refused("stream.flows.count", "2", 1);
+	good_plain();
+	s->fixed = s->source_macs = true;
+	assert_refused("stream.source_macs", "true", 1);
 }
 
 static void offsets_refused(void **state)

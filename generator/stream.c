@@ -6,7 +6,7 @@
 
 #include "simd.h"
 
-static __rte_always_inline void stream_put16(uint8_t *at, uint32_t v)
+static __rte_always_inline void stream_write16(uint8_t *at, uint32_t v)
 {
 	uint16_t low = (uint16_t)v;
 
@@ -35,22 +35,22 @@ static __rte_always_inline uint32_t udp_sum(uint16_t base, const struct flow *w)
 }
 
 // p: the source address. All other fields are at fixed distances, as there are no options.
-static __rte_always_inline void put_flow(uint8_t *p, const struct head *h, const struct flow *w, bool ipv6,
-					 bool with_sum)
+static __rte_always_inline void stream_write_flow(uint8_t *p, const struct head *h, const struct flow *w, bool ipv6,
+						  bool with_sum)
 {
 	uint8_t *destination = p + (ipv6 ? 16 : 4);
 
 	memcpy(p, &w->source, 4);
 	memcpy(destination, &w->destination, 8); // with the ports
 	if (!ipv6)
-		stream_put16(p - 2, ~stream_fold((uint32_t)h->ip_sum + w->address_sum));
+		stream_write16(p - 2, ~stream_fold((uint32_t)h->ip_sum + w->address_sum));
 	if (with_sum)
-		stream_put16(destination + 10, udp_sum(h->udp_sum, w));
+		stream_write16(destination + 10, udp_sum(h->udp_sum, w));
 }
 
-// The outer checksum covers the fields that put_flow() and the caller have written.
-static __rte_noinline void put_outer_sum(uint8_t *data, const struct layout *l, const struct head *h,
-					 const struct flow *w)
+// The outer checksum covers the fields that stream_write_flow() and the caller have written.
+static __rte_noinline void stream_write_outer_sum(uint8_t *data, const struct layout *l, const struct head *h,
+						  const struct flow *w)
 {
 	uint32_t sum = (uint32_t)h->outer_sum + w->address_sum + w->source_port + w->destination_port;
 
@@ -61,7 +61,7 @@ static __rte_noinline void put_outer_sum(uint8_t *data, const struct layout *l, 
 	if (l->udp_sum)
 		sum += stream_get16(data + l->udp_sum);
 	sum = (uint16_t)~stream_fold(sum);
-	stream_put16(data + l->outer_sum, sum ? sum : 0xffff);
+	stream_write16(data + l->outer_sum, sum ? sum : 0xffff);
 }
 
 // Index in the list of sizes of the frame with this flow and sequence number.
@@ -107,7 +107,7 @@ static __rte_always_inline void generator_stream_build(struct stream *s, struct 
 						       bool ipv6)
 {
 	uint16_t turn = turn_of(s, s->at, s->sequence), copy = lines ? lines * 64 : s->copy, at;
-	uint16_t source = s->layout.source, entropy = s->layout.entropy, size = s->layout.size;
+	uint16_t source = s->layout.source, entropy = s->layout.entropy, size = s->layout.size, mac = s->layout.mac;
 	struct probe_maker maker = probe_maker(base, s->sequence, time);
 	const struct flow *w = &s->flows[s->at], *last = &s->flows[s->n_flows - 1];
 	const struct head *h = &s->heads[s->turns[0]];
@@ -125,11 +125,13 @@ static __rte_always_inline void generator_stream_build(struct stream *s, struct 
 		}
 		for (at = 0; at < copy; at += 64)
 			move64(data + at, h->bytes + at);
-		put_flow(data + source, h, w, ipv6, with_sum);
+		stream_write_flow(data + source, h, w, ipv6, with_sum);
 		if (entropy)
-			stream_put16(data + entropy, w->entropy);
+			stream_write16(data + entropy, w->entropy);
+		if (unlikely(mac))
+			memcpy(data + mac, &w->source, sizeof(w->source));
 		if (unlikely(outer_sum))
-			put_outer_sum(data, &s->layout, h, w);
+			stream_write_outer_sum(data, &s->layout, h, w);
 		probe_write(&maker, data + size, (uint32_t)(w - s->flows));
 		frames[i].length = h->size;
 		if (unlikely(w++ == last)) {

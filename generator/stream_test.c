@@ -202,6 +202,38 @@ static void fixed_headers(void **state)
 	stream_free(&s);
 }
 
+// Each source address has a MAC of its own, and the rest of the frame is as without.
+static void macs_of_sources(void **state)
+{
+	struct test_header h = header_plain(false, 1);
+	Corelane__V1__GeneratorStream *m = message_stream(&h, 64);
+	uint8_t without[PORT_BURST][64], expected[64];
+	struct frame frames[PORT_FRAMES];
+	struct stream s;
+	unsigned i;
+
+	vary(m);
+	m->flows->source_ports = 0;
+	m->flows->source_addresses = 1000;
+	assert_int_equal(make(&s, m), 0);
+	build(&s, frames, PORT_BURST);
+	for (i = 0; i < PORT_BURST; i++)
+		memcpy(without[i], frames[i].data, 64);
+	stream_free(&s);
+	m->source_macs = true;
+	assert_stream(m, "IPv4 with MACs of sources");
+	assert_int_equal(make(&s, m), 0);
+	build(&s, frames, PORT_BURST);
+	for (i = 0; i < PORT_BURST; i++) {
+		memcpy(expected, without[i], 64);
+		memcpy(expected + 8, expected + 26, 4); // of the source MAC, and the source address
+		assert_memory_equal(frames[i].data, expected, 64);
+		if (i >= 5) // each address has five destination ports
+			assert_memory_not_equal(frames[i].data + 6, frames[i - 5].data + 6, 6);
+	}
+	stream_free(&s);
+}
+
 static void sizes_in_turn(void **state)
 {
 	static const uint32_t imix[] = {64, 64, 64, 64, 64, 64, 64, 570, 570, 570, 570, 1518};
@@ -332,15 +364,11 @@ static int setup(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(plain_packets),
-		cmocka_unit_test(tcp),
-		cmocka_unit_test(packets_in_tunnels),
-		cmocka_unit_test(tunnels_with_an_outer_checksum),
-		cmocka_unit_test(fixed_headers),
-		cmocka_unit_test(sizes_in_turn),
-		cmocka_unit_test(frames_that_were_not_sent),
-		cmocka_unit_test(sequence_numbers_wrap),
-		cmocka_unit_test(flows_keep_to_their_queue),
+		cmocka_unit_test(plain_packets),         cmocka_unit_test(tcp),
+		cmocka_unit_test(packets_in_tunnels),    cmocka_unit_test(tunnels_with_an_outer_checksum),
+		cmocka_unit_test(fixed_headers),         cmocka_unit_test(macs_of_sources),
+		cmocka_unit_test(sizes_in_turn),         cmocka_unit_test(frames_that_were_not_sent),
+		cmocka_unit_test(sequence_numbers_wrap), cmocka_unit_test(flows_keep_to_their_queue),
 	};
 
 	return cmocka_run_group_tests(tests, setup, NULL);

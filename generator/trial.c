@@ -12,6 +12,7 @@
 #include "round_trip.h"
 
 #define REST_BELOW 64 // a turn that moved fewer frames is followed by a rest
+#define LAST_TURNS 64 // that receive what is in the rings when the wait is over
 #define QUIET_MS 5    // once all frames are back, the trial ends after so long without another one
 
 static struct stream_count sum_counts(const struct trial *t)
@@ -110,27 +111,35 @@ static void trial_publish(struct trial *t, struct window *w, const struct stream
 					 .late = now.late - was->late,
 					 .received = now.received - was->received,
 					 .received_bytes = now.received_bytes - was->received_bytes};
+	if (t->sink.latency) {
+		w->p99 = histogram_quantile_since(&t->sink.histogram, &t->before, 0.99);
+		t->before = t->sink.histogram;
+	}
 	t->windows[t->n_written % TRIAL_WINDOWS] = *w;
 	__atomic_store_n(&t->n_written, t->n_written + 1, __ATOMIC_RELEASE);
 	poll_notify();
 }
 
 // Receives without sending for `cycles`, or, with until_quiet, until all frames are back and no more arrive for
-// QUIET_MS.
+// QUIET_MS. What had arrived when the time was over is received, too, also if this thread did not run for so long.
 static void wait_for_frames(struct trial *t, uint64_t cycles, bool until_quiet)
 {
 	uint64_t now = t->last_seen = rte_rdtsc(), end = now + cycles, quiet = t->sink.clock.hz / 1000 * QUIET_MS,
 		 last = now;
 	struct window none = {0};
-	uint64_t busy = 0;
+	unsigned more = LAST_TURNS;
+	bool moved, over;
+	uint64_t busy;
 
-	while (now < end && trial_stopped(t) != TRIAL_ABANDON &&
-	       (!until_quiet || now - last < quiet || sum_counts(t).received < sum_counts(t).sent)) {
-		now = trial_turn(t, &none, now, false);
-		if (none.busy != busy)
-			last = now;
+	do {
+		over = now >= end;
 		busy = none.busy;
-	}
+		now = trial_turn(t, &none, now, false);
+		moved = none.busy != busy;
+		if (moved)
+			last = now;
+	} while ((!over || (moved && more-- > 0)) && trial_stopped(t) != TRIAL_ABANDON &&
+		 (!until_quiet || now - last < quiet || sum_counts(t).received < sum_counts(t).sent));
 }
 
 static bool goes_on(const struct trial *t)

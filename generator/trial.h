@@ -27,6 +27,7 @@ struct window {
 	uint64_t start, cycles, busy; // TSC; start since the trial's
 	struct stream_count count;    // sum over all streams
 	uint64_t round_trip;
+	uint64_t p99; // latency in clock units
 };
 
 struct trial {
@@ -38,7 +39,7 @@ struct trial {
 	struct sink sink;
 	// gen-poll: w, control thread: r.
 	struct window windows[TRIAL_WINDOWS];
-	unsigned n_written; // windows; runs freely
+	unsigned n_written; // windows; wraps around
 	struct window total;
 	bool ended;
 	// Control thread: w, gen-poll: r.
@@ -48,8 +49,9 @@ struct trial {
 	bool paced;
 	uint64_t turns, turn_cycles; // pauses for other threads on this CPU
 	unsigned real_time;          // threads that got real-time priority
+	struct histogram before;     // the latencies before this window
 	uint64_t start, active;      // active: cycles in sending windows before this one
-	uint64_t away;               // cycles: in a longer gap between two turns gen-poll did not run
+	uint64_t away;               // cycles of long gaps between two turns, in which gen-poll did not run
 	uint64_t last_sent;          // value of `active` at the last sending
 	uint64_t last_seen;          // TSC at the last look for frames
 	unsigned blind;              // turns left in which latencies are not measured

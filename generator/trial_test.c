@@ -85,6 +85,42 @@ static void every_frame_comes_back(void **state)
 	assert_clean(t);
 }
 
+// The percentile of a window does not see the windows before it.
+static void percentile_of_a_window(void **state)
+{
+	static struct histogram all, before;
+
+	assert_int_equal(histogram_quantile_since(&all, &before, 0.99), 0);
+	all.bars[histogram_bar(10)] = 99;
+	all.bars[histogram_bar(1000)] = 1;
+	assert_int_equal(histogram_quantile_since(&all, &before, 0.99), 10);
+	before = all;
+	assert_int_equal(histogram_quantile_since(&all, &before, 0.99), 0);
+	all.bars[histogram_bar(20)] += 49;
+	all.bars[histogram_bar(1000)] += 1;
+	assert_int_equal(histogram_quantile_since(&all, &before, 0.98), 20);
+	assert_int_equal(histogram_quantile_since(&all, &before, 0.99), histogram_low(histogram_bar(1000)));
+}
+
+// Windows have a percentile if latencies are measured.
+static void windows_have_latencies(void **state)
+{
+	struct trial_plan plan = router_plan(PACKETS);
+	const struct trial *t;
+	unsigned i, with, run;
+
+	connect_one(stream(false, 64, 1000));
+	plan.window = router_ms(2);
+	plan.packets_per_second = 250000; // 100 windows: a pause of the CPU leaves some
+	for (run = 0; run < 2; run++) {
+		plan.latency = run == 0;
+		t = router_run(&plan, across);
+		for (i = with = 0; i < RTE_MIN(t->n_written, (unsigned)TRIAL_WINDOWS); i++)
+			with += t->windows[i].p99 > 0;
+		assert_true(plan.latency ? with > 1 : with == 0);
+	}
+}
+
 // Another poller on the CPU gets its turn after each poll.
 static void the_cpu_is_shared(void **state)
 {
@@ -300,6 +336,7 @@ static void a_full_ring_is_told(void **state)
 {
 	struct trial_plan plan = router_plan(5000);
 	const struct trial *t;
+	unsigned tries = 10; // others may have had the CPU for the whole 20 ms
 
 	plan.packets_per_second = 1e6;
 	plan.drain = router_ms(1);
@@ -314,8 +351,10 @@ static void a_full_ring_is_told(void **state)
 	t = router_run(&plan, NULL);
 	assert_in_range(total(t)->sent, 0, 1024);
 	assert_int_equal(total(t)->sent, total(t)->due);
-	t = router_run(&plan, keeps);
-	assert_in_range(total(t)->sent, 1025, 100000000);
+	do
+		t = router_run(&plan, keeps);
+	while (total(t)->sent <= 1024 && --tries > 0);
+	assert_int_not_equal(tries, 0);
 }
 
 // A generator that rests is not late when the ring is full: it has no room for what became due meanwhile.
@@ -323,15 +362,18 @@ static void it_rests_beside_a_full_ring(void **state)
 {
 	struct trial_plan plan = router_plan(100000);
 	const struct trial *t;
+	unsigned tries = 200; // of 20 ms each: others may have made it late
 
 	plan.packets_per_second = 5e6;
 	plan.rest_us = 100;
 	plan.drain = router_ms(1);
 	connect_one(stream(false, 64, 10));
-	t = router_run(&plan, NULL);
-	assert_int_equal(total(t)->due, 100000);
-	assert_int_equal(total(t)->sent + total(t)->no_room + total(t)->late, 100000);
-	assert_true(total(t)->no_room > total(t)->late); // others may have made it late
+	do {
+		t = router_run(&plan, NULL);
+		assert_int_equal(total(t)->due, 100000);
+		assert_int_equal(total(t)->sent + total(t)->no_room + total(t)->late, 100000);
+	} while (total(t)->no_room <= total(t)->late && --tries > 0);
+	assert_int_not_equal(tries, 0);
 }
 
 // Frames of the trial before do not count.
@@ -348,6 +390,21 @@ static void stragglers_are_stale(void **state)
 	t = router_run(&plan, across);
 	assert_int_equal(total(t)->received, 500);
 	assert_int_equal(t->sink.stale, 500);
+}
+
+// Frames that come back while the generator does not run are not lost, however long it is away.
+static void the_wait_ends_with_a_look(void **state)
+{
+	struct trial_plan plan = router_plan(1000);
+	const struct trial *t;
+
+	plan.packets_per_second = 1e8;
+	plan.drain = router_ms(1);
+	plan.rest_us = 50000;
+	connect_one(stream(false, 64, 10));
+	t = router_run(&plan, across);
+	assert_int_equal(total(t)->received, total(t)->sent);
+	assert_clean(t);
 }
 
 static uint8_t ports_seen[65536 / 8];
@@ -458,23 +515,13 @@ static void ports_that_stay(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(every_frame_comes_back),
-		TEST(the_cpu_is_shared),
-		TEST(it_rests),
-		TEST(a_port_is_not_read),
-		TEST(sizes_in_turn_both_ways),
-		TEST(the_rate_is_kept),
-		TEST(bursts_have_gaps),
-		TEST(a_full_ring_is_told),
-		TEST(it_rests_beside_a_full_ring),
-		TEST(stragglers_are_stale),
-		TEST(flows_come_and_go),
-		TEST(server_and_client),
-		TEST(a_peer_that_goes),
-		TEST(ports_that_stay),
-		TEST(silent_streams),
-		TEST(no_burst_after_a_gap),
-		TEST(untimed_streams_take_short_turns),
+		TEST(every_frame_comes_back), TEST(the_cpu_is_shared),         TEST(it_rests),
+		TEST(a_port_is_not_read),     TEST(sizes_in_turn_both_ways),   TEST(the_rate_is_kept),
+		TEST(bursts_have_gaps),       TEST(a_full_ring_is_told),       TEST(it_rests_beside_a_full_ring),
+		TEST(stragglers_are_stale),   TEST(the_wait_ends_with_a_look), TEST(flows_come_and_go),
+		TEST(server_and_client),      TEST(a_peer_that_goes),          TEST(ports_that_stay),
+		TEST(silent_streams),         TEST(no_burst_after_a_gap),      TEST(untimed_streams_take_short_turns),
+		TEST(percentile_of_a_window), TEST(windows_have_latencies),
 	};
 
 	return cmocka_run_group_tests(tests, router_setup, router_teardown);

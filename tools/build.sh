@@ -6,6 +6,8 @@ set -eu
 cd "$(dirname "$0")/.."
 # shellcheck source=tools/owner.sh
 . tools/owner.sh
+# shellcheck source=tools/ccache.sh
+. tools/ccache.sh
 
 if [ ! -e build/build.ninja ]; then
   echo "==> build: meson setup"

@@ -97,7 +97,7 @@ def functions_of(path):
         start = re.match(r"func (?:\([^)]*\) )?(\w+)", line) or re.match(r"[a-z].*?\**(\w+)\([^;]*$", line)
         if start and (name is None or path.endswith(".go")):
             name, first = start[1], n
-        elif line == "}" and name:
+        if name and (line == "}" or (first == n and line.endswith(" }"))):
             ranges[name] = range(first, n + 1)
             name = None
         elif line == "};":
@@ -106,11 +106,11 @@ def functions_of(path):
 
 
 def without(lines, section):
-    """Without the functions that nobody outside drives."""
-    names = set(section.get("not", "").split())
+    """Without the functions that nobody outside drives, or only those that read the input, where a section names them."""
+    names, only = set(section.get("not", "").split()), set(section.get("only", "").split())
     result = {}
     for path in section["files"].split():
-        skipped = {n for name, r in functions_of(path).items() if name in names for n in r}
+        skipped = {n for name, r in functions_of(path).items() if name in names or (only and name not in only) for n in r}
         result[path] = {n: hit for n, hit in lines.get(path, {}).items() if n not in skipped}
     return result
 

@@ -54,6 +54,24 @@ EOF
 done
 # Devices that were bound to vfio-pci before get their group too.
 echo '[ ! -d /run/udev ] || udevadm trigger --subsystem-match=vfio' >>"$stage/DEBIAN/postinst"
+# An upgrade stops nothing: the installed daemon takes over from the one that runs. Where it may not or cannot, that one
+# goes on, and dpkg does, too.
+cat >>"$stage/DEBIAN/postinst" <<'EOF'
+may() { # ACTION UNIT
+  # in a chroot, is-active succeeds without a word
+  [ -d /run/systemd/system ] && [ "$(systemctl is-active "$2" 2>/dev/null)" = active ] || return 1
+  [ -x /usr/sbin/policy-rc.d ] || return 0
+  /usr/sbin/policy-rc.d "$2" "$1" || [ $? -ne 101 ] || { echo "corelane: policy-rc.d forbids: $1 $2"; return 1; }
+}
+if [ "$1" = configure ] && [ -n "${2:-}" ]; then
+  if may reload corelaned.service && ! corelane upgrade; then
+    echo "corelane: the corelaned that runs goes on as it is, until the next corelane upgrade or systemctl restart"
+  fi
+  if may restart corelane-agent.service; then
+    systemctl try-restart corelane-agent.service || echo "corelane: corelane-agent was not restarted"
+  fi
+fi
+EOF
 cat >"$stage/DEBIAN/prerm" <<'EOF'
 #!/bin/sh
 set -e

@@ -9,10 +9,11 @@ cd "$(dirname "$0")/.."
 build=(ca-certificates gcc libc6-dev meson ninja-build pkgconf
   dpdk libdpdk-dev libprotobuf-c-dev protobuf-c-compiler libevent-dev libpcap-dev libsystemd-dev libseccomp-dev libcmocka-dev help2man)
 demo=(iproute2 iputils-ping ethtool iperf3 tcpdump tshark)
-bench=(iproute2 nftables dpdk-dev openvswitch-switch openvswitch-switch-dpdk) # the routers that Corelane is compared with
-test=("${demo[@]}" "${bench[@]}" clang llvm libbpf-dev libclang-rt-14-dev protobuf-compiler python3 python3-pytest python3-scapy strace
+bench=(iproute2 iperf3 nftables dpdk-dev openvswitch-switch openvswitch-switch-dpdk) # the routers that Corelane is compared with
+test=("${demo[@]}" "${bench[@]}" ccache clang llvm libbpf-dev libclang-rt-14-dev protobuf-compiler python3 python3-pytest python3-pytest-xdist python3-scapy strace
   stress-ng linux-perf gdb bpftrace fio
-  valgrind chromium graphviz systemd-container dpkg-dev)
+  valgrind chromium graphviz systemd-container dpkg-dev frr bird2
+  dhcpcd-base isc-dhcp-client udhcpc) # clients of DHCP that guests have; the first one also does IPv6, MTU and routes by itself, without a service
 lint=(clang clang-format cppcheck codespell shellcheck pyflakes3)
 
 profile=${1:-all}
@@ -84,8 +85,8 @@ apt_install() {
     awk '/^(Get:|Setting up)/ && n++ % 25 == 0 { print "    " $0; fflush() } /newly installed|disk space/'
 }
 
-# Open vSwitch comes with a service and takes the place of one that may run without DPDK. The benchmark starts its own: the
-# machine's is neither started nor changed.
+# Open vSwitch and FRR come with services, and Open vSwitch takes the place of one that may run without DPDK. Tests and
+# benchmark start their own: the machine's are neither started nor changed.
 policy=/usr/sbin/policy-rc.d
 keep_services_still() {
   vswitchd=$(readlink /etc/alternatives/ovs-vswitchd || true)
@@ -100,14 +101,20 @@ services_as_before() {
   [ ! -e $policy.corelane ] || mv $policy.corelane $policy
   if [ -n "$vswitchd" ]; then
     update-alternatives --quiet --set ovs-vswitchd "$vswitchd"
-  elif [ -d /run/systemd/system ]; then
-    systemctl --quiet disable openvswitch-switch.service
   fi
+  [ -d /run/systemd/system ] || return 0
+  local package
+  for package in "${missing[@]}"; do
+    case $package in
+      openvswitch-switch | frr) systemctl --quiet disable "$package.service" ;;
+      bird2) systemctl --quiet disable bird.service ;;
+    esac
+  done
 }
 
 echo "==> deps: apt-get update"
 apt-get update -q
-if [[ " ${missing[*]} " == *" openvswitch-"* ]]; then
+if [[ " ${missing[*]} " =~ " openvswitch-"|" frr "|" bird2 " ]]; then
   keep_services_still
 fi
 if [ ${#missing[@]} != 0 ]; then

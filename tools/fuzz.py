@@ -12,12 +12,15 @@ fuzz.py merge [TARGET...]
     Adds the found inputs that reach something new to tests/fuzz/corpus, and replays the corpus with sanitizers.
 fuzz.py record
     Moves the counts of build-asan/executions into tests/fuzz/executions.txt, and writes the table in docs/security.md.
+fuzz.py check
+    Fails unless each target has a row in docs/security.md, each row a target, and each target of C a corpus.
 fuzz.py plant [--seconds N] [TARGET...]
     Puts each bug of tests/fuzz/planted.ini into a copy of its source, and fails unless the target with this copy finds it
     within N seconds.
 """
 import argparse
 import configparser
+import contextlib
 import datetime
 import fcntl
 import json
@@ -46,6 +49,11 @@ ENVIRONMENT = {**os.environ, "ASAN_OPTIONS": "detect_leaks=0", "UBSAN_OPTIONS": 
 HEAD = """# Executions of each fuzz target so far: with sanitizers (Go: as the tests are built), and without. `tools/fuzz.py record`
 # adds those of `tools/fuzz.py run`. Not to be edited.
 """
+
+
+def c_sources():
+    """The targets of C, by their sources."""
+    return sorted(p.stem.removeprefix("fuzz_") for p in (ROOT / "tests/fuzz").glob("fuzz_*.c") if "int LLVMFuzzerTestOneInput(" in p.read_text())
 
 
 def c_targets():
@@ -80,10 +88,17 @@ def write_counts(path, counts, head=""):
     new.replace(path)
 
 
-def count(target, turn):
-    """Adds the executions of a turn to PENDING, under a lock: several runs may share it."""
+@contextlib.contextmanager
+def pending_locked():
+    """Several runs may share PENDING, while it is recorded."""
     with open(PENDING.with_suffix(".lock"), "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def count(target, turn):
+    """Adds the executions of a turn to PENDING."""
+    with pending_locked():
         write_counts(PENDING, add_counts(read_counts(PENDING), {target: (turn.checked, turn.fast)}))
 
 
@@ -164,19 +179,22 @@ def end_of(args):
     return next_time(args.until, datetime.datetime.now()).timestamp() if args.until else time.time() + args.seconds
 
 
-def build():
-    """Builds the targets of C with sanitizers, as tools/test.sh does, and without."""
-    for folder, options in ((BUILD, ["-Doptimization=1", "-Ddebug=true", "-Db_sanitize=address,undefined", "-Dc_args=-fno-sanitize=alignment"]),
-                            (FAST, ["-Doptimization=2"])):
+BUILDS = {BUILD: ["-Doptimization=1", "-Ddebug=true", "-Db_sanitize=address,undefined", "-Dc_args=-fno-sanitize=alignment"],
+          FAST: ["-Doptimization=2"]}
+
+
+def build(*folders):
+    """Builds the targets of C: in BUILD with sanitizers, as tools/test.sh does, in FAST without."""
+    for folder in folders:
         if not (folder / "build.ninja").exists():
-            subprocess.run(["meson", "setup", folder, "-Dfuzz=true", "-Db_lundef=false", *options], cwd=ROOT, check=True, env={**os.environ, "CC": "clang"},
+            subprocess.run(["meson", "setup", folder, "-Dfuzz=true", "-Db_lundef=false", *BUILDS[folder]], cwd=ROOT, check=True, env={**os.environ, "CC": "clang"},
                            stdout=subprocess.DEVNULL)
         subprocess.run(["ninja", "-C", folder, "fuzz-targets"], check=True, stdout=subprocess.DEVNULL)
 
 
 def run(args):
     if any(":" not in t for t in args.targets or [""]):
-        build()
+        build(BUILD, FAST)
     targets = args.targets or c_targets() + go_targets()
     grown = dict.fromkeys(targets, 100)  # each gets a turn soon
     end = end_of(args)
@@ -235,15 +253,26 @@ def write_table(program, rows):
 
 
 def record(_args):
-    counts = add_counts(read_counts(COUNTS), read_counts(PENDING))
-    write_counts(COUNTS, counts, HEAD)
-    PENDING.unlink(missing_ok=True)
+    counts = add_counts(dict.fromkeys(c_sources() + go_targets(), (0, 0)), read_counts(COUNTS))
+    with pending_locked():
+        write_counts(COUNTS, add_counts(counts, read_counts(PENDING)), HEAD)
+        PENDING.unlink(missing_ok=True)
     checked, fast = (sum(column) for column in zip(*counts.values()))
     rows = [f"| `{name}` | {a:,} | {b:,} | {a + b:,} |" for name, (a, b) in sorted(counts.items())]
     write_table("tools/fuzz.py record", ["| target | with sanitizers, or Go | without | all |", "|---|---|---|---|", *rows,
                                          f"| all | {checked:,} | {fast:,} | {checked + fast:,} |"])
     print(f"{checked + fast} executions of {len(counts)} targets")
     return 0
+
+
+def check(_args):
+    targets = set(c_sources() + go_targets())
+    rows = {name for row in read_table("tools/fuzz.py record") for name in re.findall(r"^\| `(.*?)` \|", row)}
+    wrong = [f"docs/security.md has no row for the target {name}: tools/fuzz.py record writes it" for name in sorted(targets - rows)]
+    wrong += [f"docs/security.md has a row for {name}, which is no target" for name in sorted(rows - targets)]
+    wrong += [f"tests/fuzz/corpus/{name}: the target has no inputs" for name in c_sources() if not any((CORPUS / name).glob("*"))]
+    print("\n".join(wrong), end="\n" if wrong else "")
+    return bool(wrong)
 
 
 def build_planted(bug, folder):
@@ -269,7 +298,7 @@ def build_planted(bug, folder):
 def plant(args):
     bugs = configparser.ConfigParser(default_section=None, interpolation=None)
     bugs.read(ROOT / "tests/fuzz/planted.ini")
-    build()
+    build(BUILD)
     status = 0
     for name in bugs.sections():
         bug = bugs[name]
@@ -291,7 +320,7 @@ def plant(args):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(required=True)
-    for name, function in (("run", run), ("merge", merge), ("record", record), ("plant", plant)):
+    for name, function in (("run", run), ("merge", merge), ("record", record), ("check", check), ("plant", plant)):
         command = commands.add_parser(name)
         command.set_defaults(function=function)
         command.add_argument("targets", nargs="*", metavar="TARGET")

@@ -5,7 +5,11 @@
 A table is a fenced block that begins with ```rooms FOLDER. Each line names a module or package and says what it is. It may use itself and
 those above its line. "! A -> B" excuses an arrow that points the other way and still exists; what is not needed any more has to go.
 Tests may use all of them. A function of dataplane/ is defined in the module whose header declares it.
-`layers.py names` instead lists the static functions of dataplane/ whose name two files of a module share.
+`layers.py names` instead lists the static functions of dataplane/ whose name two files of a module share, or is one word that is not
+the name of the file, and
+`layers.py hooks` the variables that hold one callback of another module, where a second one would replace the first, and
+`layers.py publish` the pointers that a function of dataplane/ publishes after a call of rcu_defer(). What was deferred might
+be freed while readers still find it: first every pointer to it is replaced, then it is deferred.
 """
 import collections
 import json
@@ -17,7 +21,11 @@ import sys
 DESIGN = "docs/design.md"
 TEST_FILE = re.compile(r"(_test|_fixture|_testlib|/node_test)\.[ch]$|^dataplane/testing/|/api_test\.h$")
 
-STATIC_FUNCTION = re.compile(r"^static (?:[^=;(]|__attribute__\(\(\w+\)\))*?\b(?!__attribute__)(\w+)\([^;{]*\)\n\{", re.M)
+ATTRIBUTE = re.compile(r"__attribute__\(\((?:[^()]|\([^()]*\))*\)\)")
+
+# A variable that is NULL until a module sets it: a function, or the callbacks of one listener. One with an initial value is replaced by tests.
+HOOK = re.compile(r"^(?!typedef|extern)[a-z][\w \*]*\(\*(\w+)\)\([^;{=]*\);", re.M)
+LISTENER = re.compile(r"^static (?:const )?struct \w*(?:listener|referrer|callbacks|hooks) \*(\w+);", re.M)
 
 
 def tables():
@@ -95,18 +103,64 @@ def check(folder, rooms, excused):
     return wrong
 
 
+def static_functions(text):
+    """The names of the static functions: what stands before a { in the first column, up to the last line that is not indented."""
+    lines = [re.sub(r"//.*", "", line) for line in text.splitlines()]
+    for number, line in enumerate(lines):
+        if line.rstrip() != "{":
+            continue
+        begin = number - 1
+        while begin > 0 and lines[begin][:1].isspace():
+            begin -= 1
+        head = ATTRIBUTE.sub("", " ".join(lines[begin:number]))
+        found = re.search(r"\bstatic\b.*?\b(\w+)\(", head)
+        if found:
+            yield found[1]
+
+
 def static_names():
-    files = collections.defaultdict(set)
+    files, wrong = collections.defaultdict(set), []
     for path in tracked("dataplane/*.c"):
-        if not TEST_FILE.search(path):
-            for name in STATIC_FUNCTION.findall(open(path, encoding="utf-8").read()):
-                files[os.path.dirname(path), name].add(os.path.basename(path))
-    return [f"{room}: static {name}() is in {', '.join(sorted(of))}: give each its noun"
-            for (room, name), of in sorted(files.items()) if len(of) > 1]
+        if TEST_FILE.search(path):
+            continue
+        for name in static_functions(open(path, encoding="utf-8").read()):
+            files[os.path.dirname(path), name].add(os.path.basename(path))
+            if "_" not in name and name != os.path.basename(path)[:-2]:
+                wrong.append(f"{path}: static {name}() does not say what it works on: give it its noun")
+    return wrong + [f"{room}: static {name}() is in {', '.join(sorted(of))}: give each its noun"
+                    for (room, name), of in sorted(files.items()) if len(of) > 1]
+
+
+def hooks():
+    wrong = []
+    for path in tracked("dataplane/*.c"):
+        if TEST_FILE.search(path):
+            continue
+        text = open(path, encoding="utf-8").read()
+        found = HOOK.findall(text) + [name for name in LISTENER.findall(text) if f"LISTEN({name}, " not in text]
+        wrong += [f"{path}: {name} has room for one callback; make it a list of listeners (base/notify.h)" for name in found]
+    return wrong
+
+
+def published_late():
+    wrong = []
+    for path in tracked("dataplane/*.c"):
+        if TEST_FILE.search(path):
+            continue
+        deferred = None
+        for number, line in enumerate(open(path, encoding="utf-8"), 1):
+            if line.startswith("}"):  # the end of a function
+                deferred = None
+            elif re.search(r"\brcu_defer\(", line):
+                deferred = number
+            elif deferred and re.search(r"\brcu_publish\(", line):
+                wrong.append(f"{path}:{number}: a pointer is published after rcu_defer() in line {deferred}, whose token is then too old")
+    return wrong
 
 
 def main():
-    wrong = static_names() if sys.argv[1:] == ["names"] else [line for table in tables() for line in check(*table)]
+    checks = {"names": static_names, "hooks": hooks, "publish": published_late}
+    wrong = checks[sys.argv[1]]() if sys.argv[1:] else [line for table in tables() for line in check(*table)]
     print("\n".join(wrong), end="\n" if wrong else "")
     return 1 if wrong else 0
 

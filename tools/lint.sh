@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Runs the linters over what git tracks; each prints only what is wrong.
+# Runs the linters over what git tracks; each prints only what is wrong. With --slow only those that take minutes in a new
+# checkout: they remember what they have looked at.
 set -u
 cd "$(dirname "$0")/.." || exit
 failed=()
@@ -13,7 +14,7 @@ mapfile -t python_files < <(git ls-files '*.py')
 check() { # NAME COMMAND...
   local name=$1
   shift
-  echo "==> lint: $name"
+  echo "==> lint: $name (after $SECONDS s)"
   "$@" || failed+=("$name")
 }
 
@@ -50,9 +51,10 @@ spdx_present() {
   return $wrong
 }
 
-check clang-format c_formatted
 check cppcheck run_cppcheck
 check "clang's static analyzer (the first run takes minutes, later ones look at what changed)" tools/analyze.py
+[ "${1:-}" != --slow ] || exit ${#failed[@]}
+check clang-format c_formatted
 check gofmt gofmt_clean
 check "lines of at most 120 columns" tools/columns.py "${c_files[@]}" "${go_files[@]}"
 check "go vet" tools/go.sh vet ./...
@@ -64,7 +66,10 @@ check "SPDX lines" spdx_present
 check "dependencies of modules" tools/layers.py
 check "arrays of nodes" tools/nodes.py
 check "names of static functions" tools/layers.py names
+check "hooks with room for one callback" tools/layers.py hooks
+check "pointers that are published too late" tools/layers.py publish
 check "links of pages" tools/links.py .
+check "rows of fuzz targets" tools/fuzz.py check
 
 if [ ${#failed[@]} != 0 ]; then
   echo "lint failed: ${failed[*]}" >&2

@@ -49,6 +49,10 @@ func main() {
 	f.StringVar(&o.Socket, "socket", api.DefaultSocket, "socket of corelaned")
 	f.StringVar(&o.Journal, "journal", cores.Dir,
 		"directory where repairs are logged for 'corelane cores rollback', and which corelaned has the node file")
+	f.StringVar(&o.Fleet.Intent, "intent", "",
+		"directory with the files that make this node a member of a fleet (docs/guide.md); default: it is none")
+	f.StringVar(&o.Fleet.Socket, "agent-socket", api.AgentSocket,
+		"with --intent: where this program answers 'corelane bgp' and others")
 	f.BoolVar(&asJSON, "json", false, "print events as JSON, one per line")
 	f.BoolVar(&version, "version", false, "print the version")
 	switch err := f.Parse(os.Args[1:]); {
@@ -62,6 +66,7 @@ func main() {
 		fmt.Println("corelane-agent", cli.Version)
 		os.Exit(0)
 	}
+	o.Fleet.Journal = o.Journal
 	o.Report = func(e guard.Event) {
 		if asJSON {
 			_ = json.NewEncoder(os.Stdout).Encode(e)
@@ -71,6 +76,7 @@ func main() {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	agent.LimitMemory("/")
 	if err := agent.Run(ctx, o); err != nil {
 		fail(err)
 	}

@@ -11,9 +11,9 @@
 #include "api/api_private.h"
 #include "api/check.h"
 #include "api/ttrpc.pb-c.h"
-#include "api/utf8.h"
 #include "base/log.h"
 #include "base/notify.h"
+#include "base/owner.h"
 
 #define METHODS_MAX 256
 
@@ -79,6 +79,16 @@ const struct api_client *api_client(const struct api_call *call)
 	return call->client;
 }
 
+void api_set_owner(struct api_call *call, uint8_t owner)
+{
+	call->client->owner = owner;
+}
+
+int api_owns(const struct api_call *call, uint8_t owner, const char *field, const char *value, struct error *err)
+{
+	return owner_check(owner, call->client->owner, field, value, err);
+}
+
 void *api_alloc(struct api_call *call, size_t size)
 {
 	void *p = arena_alloc(&call->memory, size);
@@ -132,7 +142,6 @@ ProtobufCMessage *api_unpack(const ProtobufCMessageDescriptor *type, struct aren
 			     size_t n, struct error *err)
 {
 	ProtobufCAllocator allocator = {.alloc = unpack_alloc, .free = unpack_free, .allocator_data = a};
-	const char *bad, *field;
 	ProtobufCMessage *msg;
 
 	a->limit = a->used + limit;
@@ -145,11 +154,6 @@ ProtobufCMessage *api_unpack(const ProtobufCMessageDescriptor *type, struct aren
 	a->limit = 0;
 	if (msg == NULL)
 		return NULL;
-	bad = utf8_invalid_field(msg, &field);
-	if (bad != NULL) {
-		error_set(err, EINVAL, field, bad, NULL, "is not UTF-8");
-		return NULL;
-	}
 	return api_check(msg, err) < 0 ? NULL : msg;
 }
 
@@ -159,6 +163,40 @@ void api_error_complete(struct error *err, int ret)
 		error_set(err, -ret, NULL, NULL, NULL, "%s", strerror(-ret));
 	else if (err->message[0] == '\0')
 		snprintf(err->message, sizeof(err->message), "%s", strerror(err->code));
+}
+
+const ProtobufCMessageDescriptor *api_request_type(const char *service, const char *method)
+{
+	const struct api_entry *e = api_find(service, method, NULL);
+
+	return e ? e->method->req : NULL;
+}
+
+void api_request_object(const char *service, const char *method, const ProtobufCBinaryData *req, char *buf, size_t size)
+{
+	const struct api_entry *e = api_find(service, method, NULL);
+	ProtobufCMessage *msg = e ? protobuf_c_message_unpack(e->method->req, NULL, req->len, req->data) : NULL;
+
+	buf[0] = '\0';
+	if (msg == NULL)
+		return;
+	user_object(msg, buf, size);
+	protobuf_c_message_free_unpacked(msg, NULL);
+}
+
+void api_accepted(const struct api_conn *c, const struct api_entry *e, const ProtobufCMessage *req,
+		  const ProtobufCMessage *resp)
+{
+	const struct api_change change = {.service = e->method->service,
+					  .method = e->method->name,
+					  .owner = owner_name(c->client.owner),
+					  .req = req,
+					  .resp = resp};
+	const struct api_listener *l;
+
+	for (l = listeners; l && e->role == ROLE_ADMINISTER && !c->replay; l = l->next)
+		if (l->accepted)
+			l->accepted(&change);
 }
 
 static int answer_unary(struct api_conn *c, uint32_t id, const struct api_entry *e, const ProtobufCBinaryData *data,
@@ -180,7 +218,8 @@ static int answer_unary(struct api_conn *c, uint32_t id, const struct api_entry 
 			l->settle();
 	if (ret < 0)
 		return ret;
-	if (e->role > ROLE_READ)
+	api_accepted(c, e, req, resp);
+	if (e->role > ROLE_READ && !c->replay)
 		user_called(c->user, &c->client, &e->work, req);
 	ret = ttrpc_send_answer(c->out, id, resp, &unary.memory);
 	if (ret == -EMSGSIZE)

@@ -26,6 +26,9 @@ struct event_base;
 struct api_call; // one request that is being answered
 
 const struct api_client *api_client(const struct api_call *call); // that has made the call
+void api_set_owner(struct api_call *call, uint8_t owner);         // of what its client adds from now on
+// Returns 0 if the client may change an object of this owner, else -EPERM with err (base/owner.h).
+int api_owns(const struct api_call *call, uint8_t owner, const char *field, const char *value, struct error *err);
 
 // Memory that lives until the answer (for streams: the item) has been encoded. Zeroed; never NULL.
 void *api_alloc(struct api_call *call, size_t size);
@@ -60,9 +63,24 @@ void api_register(const struct api_method *methods, size_t n);
 		api_register(array, sizeof(array) / sizeof((array)[0]));    \
 	}
 
+// A request that was accepted and that needs the role administer: it has changed the configuration.
+struct api_change {
+	const char *service, *method; // "corelane.v1.Routes", "Add"
+	const char *owner;            // of its client
+	const ProtobufCMessage *req, *resp;
+};
+
+// Writes the object that a packed request is about; nothing if it is no request of the method.
+void api_request_object(const char *service, const char *method, const ProtobufCBinaryData *req, char *buf,
+			size_t size);
+
+// The message of a method's requests; NULL: there is no such method.
+const ProtobufCMessageDescriptor *api_request_type(const char *service, const char *method);
+
 struct api_listener {
 	// Called after each unary request and before its answer: applies the steps of its change together.
 	void (*settle)(void);
+	void (*accepted)(const struct api_change *change); // before the answer
 	struct api_listener *next;
 };
 void api_listen(struct api_listener *l);
@@ -78,7 +96,9 @@ int api_server_start(struct event_base *base, const char *path, struct error *er
 void api_server_stop(void);
 unsigned api_conn_count(void);
 
-// For tests and fuzzing: feeds the bytes of one connection and collects its output.
+// For tests, for fuzzing and for the replay of changes: feeds the bytes of one connection and collects its output.
 struct api_conn *api_conn_test(void (*write)(void *arg, const void *data, size_t n), void *arg);
 int api_conn_input(struct api_conn *conn, const void *data, size_t n); // -EPROTO: a client would be disconnected
 void api_conn_close(struct api_conn *conn);
+// The requests of this connection repeat what was accepted before: neither listeners nor events hear of them.
+void api_conn_replay(struct api_conn *conn);

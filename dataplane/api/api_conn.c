@@ -306,6 +306,11 @@ struct api_conn *api_conn_test(void (*write)(void *arg, const void *data, size_t
 	return c;
 }
 
+void api_conn_replay(struct api_conn *c)
+{
+	c->replay = true;
+}
+
 // Runs one turn, as the loop would. n = 0 runs a turn without new input.
 int api_conn_input(struct api_conn *c, const void *data, size_t n)
 {

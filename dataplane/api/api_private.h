@@ -38,7 +38,7 @@ TAILQ_HEAD(api_streams, api_stream);
 
 struct api_call {
 	struct arena memory;
-	const struct api_client *client;
+	struct api_client *client;
 	struct api_stream *stream; // NULL: unary
 };
 
@@ -68,6 +68,7 @@ struct api_conn {
 	uint64_t frames;         // received
 	uint64_t swept, idle_ns; // frames at the last sweep that saw progress, and when that was
 	uint32_t discard;        // bytes still to skip of a message that is too long
+	bool replay;             // repeats what was accepted before
 	void (*write)(void *arg, const void *data, size_t n); // tests
 	void *write_arg;
 };
@@ -78,6 +79,9 @@ ProtobufCMessage *api_unpack(const ProtobufCMessageDescriptor *type, struct aren
 			     size_t n,
 			     struct error *err); // NULL: err says why
 void api_request(struct api_conn *c, const struct ttrpc_header *h, const uint8_t *data);
+// Tells listeners of a change, before its answer.
+void api_accepted(const struct api_conn *c, const struct api_entry *e, const ProtobufCMessage *req,
+		  const ProtobufCMessage *resp);
 void api_error_complete(struct error *err, int ret); // adds a message when a handler gave none
 
 // api_conn.c

@@ -71,7 +71,7 @@ int api_stream_open(struct api_conn *c, uint32_t id, struct api_entry *e, const 
 	TAILQ_INSERT_TAIL(&c->ready, s, next);
 	c->streams++;
 	c->user->streams++;
-	if (e->role > ROLE_READ)
+	if (e->role > ROLE_READ && !c->replay)
 		user_called(c->user, &c->client, &e->work, s->req);
 	return 0;
 }
@@ -170,6 +170,8 @@ static void stream_step(struct api_stream *s)
 	}
 	stream_move(s, false);
 	if (ret > 0) {
+		if (m->single)
+			api_accepted(s->conn, s->entry, s->req, s->item);
 		stream_send(s, &err);
 	} else if (ret == 0) {
 		ttrpc_send_end(s->conn->out, s->id);

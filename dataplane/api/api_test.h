@@ -37,3 +37,15 @@ void test_conn_drop(struct test_conn *t);               // discards what was sen
 // A whole frame; returns its length.
 size_t test_pack_request(uint8_t *out, uint32_t id, uint8_t flags, const char *service, const char *method,
 			 const ProtobufCMessage *req);
+
+// One connection for tests of methods, which ask one thing after the other. Setup and teardown are cmocka's.
+int test_ask_setup(void **state);
+int test_ask_teardown(void **state);
+Ttrpc__Response *test_ask(const char *service, const char *method, const ProtobufCMessage *req); // the caller frees it
+// The request is refused, with an error whose text contains `message`.
+void test_ask_refused(const char *service, const char *method, const ProtobufCMessage *req, const char *message);
+// The request is done; returns the answer, which is of type `answer`, or NULL when `answer` is NULL.
+void *test_ask_done(const char *service, const char *method, const ProtobufCMessage *req,
+		    const ProtobufCMessageDescriptor *answer);
+// Begins a stream; its items come by test_conn_wait().
+struct test_conn *test_ask_stream(const char *service, const char *method, const ProtobufCMessage *req);

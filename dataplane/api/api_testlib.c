@@ -1,7 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include <cmocka.h>
 
 #include "api/api_test.h"
 #include "common.pb-c.h"
@@ -233,4 +239,64 @@ struct test_frame *test_conn_wait(struct test_conn *t)
 void test_conn_drop(struct test_conn *t)
 {
 	t->at = t->n;
+}
+
+static struct test_conn asking;
+static uint32_t ask_id;
+
+int test_ask_setup(void **state)
+{
+	ask_id = 1;
+	test_conn_open(&asking);
+	return 0;
+}
+
+int test_ask_teardown(void **state)
+{
+	test_conn_close(&asking);
+	return 0;
+}
+
+Ttrpc__Response *test_ask(const char *service, const char *method, const ProtobufCMessage *req)
+{
+	struct test_frame *f;
+
+	test_conn_request(&asking, ask_id, 0, service, method, req);
+	ask_id += 2;
+	f = test_conn_wait(&asking);
+	assert_non_null(f);
+	return ttrpc__response__unpack(NULL, f->h.length, f->data);
+}
+
+void test_ask_refused(const char *service, const char *method, const ProtobufCMessage *req, const char *message)
+{
+	Ttrpc__Response *r = test_ask(service, method, req);
+
+	assert_non_null(r->status);
+	if (strstr(r->status->message, message) == NULL)
+		fail_msg("'%s' is not in '%s'", message, r->status->message);
+	ttrpc__response__free_unpacked(r, NULL);
+}
+
+void *test_ask_done(const char *service, const char *method, const ProtobufCMessage *req,
+		    const ProtobufCMessageDescriptor *answer)
+{
+	Ttrpc__Response *r = test_ask(service, method, req);
+	void *message = NULL;
+
+	if (r->status && r->status->code)
+		fail_msg("%s", r->status->message);
+	if (answer) {
+		message = protobuf_c_message_unpack(answer, NULL, r->payload.len, r->payload.data);
+		assert_non_null(message);
+	}
+	ttrpc__response__free_unpacked(r, NULL);
+	return message;
+}
+
+struct test_conn *test_ask_stream(const char *service, const char *method, const ProtobufCMessage *req)
+{
+	test_conn_request(&asking, ask_id, TTRPC_REMOTE_CLOSED, service, method, req);
+	ask_id += 2;
+	return &asking;
 }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// A list of chunks, each twice as large as the one before, up to CHUNK_MAX.
 #include "api/arena.h"
 
 #include <stdalign.h>

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/utf8.h"
+
 // A message within the request. Its path is only written when something is refused.
 struct place {
 	const struct place *up; // NULL: the request itself
@@ -417,58 +419,61 @@ static int check_message(const struct place *at, struct error *err)
 	return ret;
 }
 
+// --- Texts. ---
+
+static int check_utf8(const ProtobufCMessage *msg, struct error *err);
+
+static int check_utf8_value(const ProtobufCFieldDescriptor *f, const void *value, struct error *err)
+{
+	if (value == NULL)
+		return 0;
+	if (f->type == PROTOBUF_C_TYPE_MESSAGE)
+		return check_utf8(value, err);
+	return utf8_valid(value) ? 0 : error_set(err, EINVAL, f->name, value, NULL, "is not UTF-8");
+}
+
+static int check_utf8_field(const ProtobufCMessage *msg, const ProtobufCFieldDescriptor *f, struct error *err)
+{
+	const uint8_t *base = (const uint8_t *)msg;
+	const void *const *values = (const void *const *)(base + f->offset);
+	size_t i, n = 1;
+	int ret = 0;
+
+	if (f->label == PROTOBUF_C_LABEL_REPEATED) {
+		n = *(const size_t *)(base + f->quantifier_offset);
+		values = *values;
+	} else if ((f->flags & PROTOBUF_C_FIELD_FLAG_ONEOF) &&
+		   *(const uint32_t *)(base + f->quantifier_offset) != f->id) {
+		n = 0; // the oneof holds another member
+	}
+	for (i = 0; i < n && ret == 0; i++)
+		ret = check_utf8_value(f, values[i], err);
+	return ret;
+}
+
+// Refuses a message with a text, at any depth, that is not UTF-8.
+static int check_utf8(const ProtobufCMessage *msg, struct error *err)
+{
+	const ProtobufCFieldDescriptor *f;
+	unsigned i;
+	int ret = 0;
+
+	for (i = 0; i < msg->descriptor->n_fields && ret == 0; i++) {
+		f = &msg->descriptor->fields[i];
+		if (f->type == PROTOBUF_C_TYPE_STRING || f->type == PROTOBUF_C_TYPE_MESSAGE)
+			ret = check_utf8_field(msg, f, err);
+	}
+	return ret;
+}
+
 int api_check(const ProtobufCMessage *request, struct error *err)
 {
 	struct place at = {.msg = request};
 	unsigned i;
+	int ret = check_utf8(request, err);
 
 	for (i = 0; i < n_api_requests; i++)
 		if (api_requests[i]->type == request->descriptor)
 			at.limits = api_requests[i];
-	return at.limits ? check_message(&at, err) : 0;
-}
-
-const char *const *api_settable(const ProtobufCMessageDescriptor *type)
-{
-	const struct message_limits *of;
-	unsigned i, j;
-
-	for (i = 0; i < n_api_requests; i++) {
-		for (j = 0; j < api_requests[i]->n_fields; j++) {
-			of = api_requests[i]->fields[j].of;
-			if (of && of->type == type && of->settable)
-				return of->settable;
-		}
-	}
-	return NULL;
-}
-
-const void *api_field_find(const char *name, const void *rows, size_t n, size_t size)
-{
-	const uint8_t *row = rows;
-	size_t i;
-
-	for (i = 0; i < n; i++, row += size)
-		if (strcmp(*(const char *const *)row, name) == 0)
-			return row;
-	return NULL;
-}
-
-const char *api_field_missing(const ProtobufCMessageDescriptor *type, const void *rows, size_t n, size_t size)
-{
-	const char *const *name = api_settable(type);
-
-	while (*name && api_field_find(*name, rows, n, size))
-		name++;
-	return *name;
-}
-
-void api_field_verify(const ProtobufCMessageDescriptor *type, const void *rows, size_t n, size_t size)
-{
-	const char *missing = api_field_missing(type, rows, n, size);
-
-	if (missing == NULL)
-		return;
-	fprintf(stderr, "%s.%s: api/*.proto has this field, but nothing decodes it\n", type->short_name, missing);
-	abort();
+	return ret == 0 && at.limits ? check_message(&at, err) : ret;
 }

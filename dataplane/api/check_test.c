@@ -11,6 +11,7 @@
 #include <rte_common.h>
 
 #include "api/check.h"
+#include "api/fields.h"
 #include "bridge.pb-c.h"
 #include "capture.pb-c.h"
 #include "event.pb-c.h"
@@ -226,10 +227,14 @@ static void names_of_a_set(void **state)
 	b.mac_limit = 0; // the default again
 	accepted(&req);
 	req.n_fields = 0;
-	refused(&req, EINVAL, "fields: nothing to change; valid: unknown_unicast, flood, no_learning, mac_limit");
+	refused(&req, EINVAL,
+		"fields: nothing to change; valid: unknown_unicast, flood, no_learning, mac_limit, "
+		"neighbor_suppression, multicast_snooping");
 	req.n_fields = 2;
 	fields[1] = "id";
-	refused(&req, EINVAL, "fields 'id': cannot be set; valid: unknown_unicast, flood, no_learning, mac_limit");
+	refused(&req, EINVAL,
+		"fields 'id': cannot be set; valid: unknown_unicast, flood, no_learning, mac_limit, "
+		"neighbor_suppression, multicast_snooping");
 }
 
 // A setting is always given: a Set that names it sets it.
@@ -271,7 +276,7 @@ static void enums(void **state)
 	p.role = 4;
 	refused(&req, EINVAL, "port.role '4': is not one of the values; valid: fabric, tenant, host");
 	p.role = CORELANE__V1__PORT_ROLE__PORT_ROLE_TENANT;
-	refused(&req, EINVAL, "port.device: is missing; valid: dpdk, tap, memif, vhost");
+	refused(&req, EINVAL, "port.device: is missing; valid: dpdk, tap, memif, vhost, subport");
 	p.device_case = CORELANE__V1__PORT__DEVICE_TAP;
 	p.tap = &tap;
 	accepted(&req);

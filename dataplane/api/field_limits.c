@@ -19,6 +19,7 @@
 #include "port.pb-c.h"
 #include "route.pb-c.h"
 #include "rule.pb-c.h"
+#include "service.pb-c.h"
 #include "stats.pb-c.h"
 #include "system.pb-c.h"
 #include "thread.pb-c.h"
@@ -33,7 +34,7 @@ static const struct field_limits bridge_fields[] = {
 	{.field = 3, .flags = LIMIT_DISTINCT, .min = 1ull, .max = 1048575ull, .items = 256ull},
 	{.field = 5, .min = 1ull, .max = 1048576ull},
 };
-static const char *const bridge_settable[] = {"unknown_unicast", "flood", "no_learning", "mac_limit", NULL};
+static const char *const bridge_settable[] = {"unknown_unicast", "flood", "no_learning", "mac_limit", "neighbor_suppression", "multicast_snooping", NULL};
 static const struct message_limits bridge_limits = {
 	.type = &corelane__v1__bridge__descriptor, .fields = bridge_fields, .n_fields = 5, .settable = bridge_settable};
 
@@ -54,16 +55,23 @@ static const struct field_limits mac_fields[] = {
 	{.field = 1, .flags = LIMIT_KEY | LIMIT_REQUIRED, .notation = NOTATION_MAC},
 	{.field = 2, .flags = LIMIT_REQUIRED},
 	{.field = 3, .flags = LIMIT_REQUIRED, .min = 1ull, .max = 1048575ull},
+	{.field = 8, .flags = LIMIT_DISTINCT, .items = 16ull, .notation = NOTATION_HOST},
 };
 static const struct choice_limits mac_choices[] = {{"target", 2}};
 static const struct message_limits mac_limits = {
-	.type = &corelane__v1__mac__descriptor, .fields = mac_fields, .n_fields = 4, .choices = mac_choices, .n_choices = 1};
+	.type = &corelane__v1__mac__descriptor, .fields = mac_fields, .n_fields = 5, .choices = mac_choices, .n_choices = 1};
 
 static const struct field_limits mac_add_request_fields[] = {
 	{.field = 0, .of = &mac_limits, .flags = LIMIT_REQUIRED},
 };
 static const struct message_limits mac_add_request_limits = {
 	.type = &corelane__v1__mac_add_request__descriptor, .fields = mac_add_request_fields, .n_fields = 1};
+
+static const struct field_limits mac_add_all_request_fields[] = {
+	{.field = 0, .of = &mac_limits, .items = 4096ull},
+};
+static const struct message_limits mac_add_all_request_limits = {
+	.type = &corelane__v1__mac_add_all_request__descriptor, .fields = mac_add_all_request_fields, .n_fields = 1};
 
 static const struct field_limits capture_request_fields[] = {
 	{.field = 1},
@@ -116,9 +124,10 @@ static const struct field_limits flow_explain_request_fields[] = {
 	{.field = 4, .notation = NOTATION_ADDRESS},
 	{.field = 5, .max = 65535ull},
 	{.field = 6, .max = 65535ull},
+	{.field = 8, .notation = NOTATION_MAC},
 };
 static const struct message_limits flow_explain_request_limits = {
-	.type = &corelane__v1__flow_explain_request__descriptor, .fields = flow_explain_request_fields, .n_fields = 4};
+	.type = &corelane__v1__flow_explain_request__descriptor, .fields = flow_explain_request_fields, .n_fields = 5};
 
 static const struct field_limits generator_memif_fields[] = {
 	{.field = 0, .flags = LIMIT_REQUIRED, .notation = NOTATION_PATH},
@@ -397,6 +406,18 @@ static const struct field_limits nexthop_add_request_fields[] = {
 static const struct message_limits nexthop_add_request_limits = {
 	.type = &corelane__v1__nexthop_add_request__descriptor, .fields = nexthop_add_request_fields, .n_fields = 1};
 
+static const struct field_limits nexthop_add_all_request_fields[] = {
+	{.field = 0, .of = &nexthop_limits, .items = 1024ull},
+};
+static const struct message_limits nexthop_add_all_request_limits = {
+	.type = &corelane__v1__nexthop_add_all_request__descriptor, .fields = nexthop_add_all_request_fields, .n_fields = 1};
+
+static const struct field_limits nexthop_del_all_request_fields[] = {
+	{.field = 0, .items = 1024ull},
+};
+static const struct message_limits nexthop_del_all_request_limits = {
+	.type = &corelane__v1__nexthop_del_all_request__descriptor, .fields = nexthop_del_all_request_fields, .n_fields = 1};
+
 static const struct field_limits dpdk_device_fields[] = {
 	{.field = 0, .flags = LIMIT_REQUIRED, .max = 255ull, .notation = NOTATION_LINE},
 };
@@ -432,6 +453,14 @@ static const struct field_limits vhost_device_fields[] = {
 static const struct message_limits vhost_device_limits = {
 	.type = &corelane__v1__vhost_device__descriptor, .fields = vhost_device_fields, .n_fields = 4};
 
+static const struct field_limits subport_device_fields[] = {
+	{.field = 0, .flags = LIMIT_REQUIRED},
+	{.field = 1, .flags = LIMIT_REQUIRED, .min = 1ull, .max = 4094ull},
+	{.field = 2, .max = 4094ull},
+};
+static const struct message_limits subport_device_limits = {
+	.type = &corelane__v1__subport_device__descriptor, .fields = subport_device_fields, .n_fields = 3};
+
 static const struct field_limits port_fields[] = {
 	{.field = 0, .flags = LIMIT_KEY | LIMIT_REQUIRED, .notation = NOTATION_NAME},
 	{.field = 1, .flags = LIMIT_REQUIRED, .min = 1ull},
@@ -449,16 +478,28 @@ static const struct field_limits port_fields[] = {
 	{.field = 16, .flags = LIMIT_DISTINCT, .items = 16ull, .notation = NOTATION_HOST_OR_PREFIX},
 	{.field = 18, .max = 65535ull},
 	{.field = 20, .max = 10000ull},
-	{.field = 26},
-	{.field = 30},
-	{.field = 31},
-	{.field = 32, .flags = LIMIT_DISTINCT, .items = 64ull, .notation = NOTATION_WEIGHT},
-	{.field = 33, .flags = LIMIT_DISTINCT, .items = 16ull, .notation = NOTATION_POLLER},
+	{.field = 21},
+	{.field = 27},
+	{.field = 32},
+	{.field = 33},
+	{.field = 34, .flags = LIMIT_DISTINCT, .items = 64ull, .notation = NOTATION_WEIGHT},
+	{.field = 35, .flags = LIMIT_DISTINCT, .items = 16ull, .notation = NOTATION_POLLER},
+	{.field = 43, .flags = LIMIT_DISTINCT, .items = 2ull, .notation = NOTATION_INTERFACE_ADDRESS},
+	{.field = 44, .flags = LIMIT_DISTINCT, .items = 2ull, .notation = NOTATION_HOST},
+	{.field = 45, .flags = LIMIT_DISTINCT, .items = 16ull, .notation = NOTATION_ROUTE},
+	{.field = 46, .flags = LIMIT_DISTINCT, .items = 8ull, .notation = NOTATION_HOST},
+	{.field = 47, .max = 253ull, .notation = NOTATION_DOMAIN},
+	{.field = 48, .max = 63ull, .notation = NOTATION_DOMAIN},
+	{.field = 49, .flags = LIMIT_DISTINCT, .items = 8ull, .notation = NOTATION_HOST},
+	{.field = 50, .min = 60ull, .max = 31536000ull},
+	{.field = 51, .max = 127ull, .notation = NOTATION_LINE},
+	{.field = 52, .notation = NOTATION_HOST},
+	{.field = 54, .of = &subport_device_limits},
 };
 static const struct choice_limits port_choices[] = {{"device", 2}};
-static const char *const port_settable[] = {"mtu", "disabled", "vlan", "addresses", "vrf", "bridge", "gateways", "guest_mac", "guest_addresses", "proxy_arp", "mss_clamp", "unresolved_rate", "no_anycast_gateway", "stateful", "flow_limit", "flow_rate", "source_check", "egress_rules", "ingress_rules", "egress_meter", "ingress_meter", "mirror", "mode", "ring_full", "spread_workers", "polled_by", NULL};
+static const char *const port_settable[] = {"mtu", "disabled", "vlan", "addresses", "vrf", "bridge", "gateways", "guest_mac", "guest_addresses", "proxy_arp", "mss_clamp", "unresolved_rate", "no_anycast_gateway", "stateful", "flow_limit", "flow_rate", "source_check", "allow_router", "allow_dhcp_server", "egress_rules", "ingress_rules", "egress_meter", "ingress_meter", "mirror", "mode", "ring_full", "spread_workers", "polled_by", "dhcp4", "dhcp6", "router_advertisements", "slaac", "boot_addresses", "boot_routers", "boot_routes", "dns_servers", "dns_domain", "host_name", "ntp_servers", "lease_seconds", "boot_file", "boot_server", NULL};
 static const struct message_limits port_limits = {
-	.type = &corelane__v1__port__descriptor, .fields = port_fields, .n_fields = 21, .choices = port_choices, .n_choices = 1, .settable = port_settable};
+	.type = &corelane__v1__port__descriptor, .fields = port_fields, .n_fields = 33, .choices = port_choices, .n_choices = 1, .settable = port_settable};
 
 static const struct field_limits port_add_request_fields[] = {
 	{.field = 0, .of = &port_limits, .flags = LIMIT_REQUIRED},
@@ -588,6 +629,61 @@ static const struct field_limits address_group_set_request_fields[] = {
 static const struct message_limits address_group_set_request_limits = {
 	.type = &corelane__v1__address_group_set_request__descriptor, .fields = address_group_set_request_fields, .n_fields = 1};
 
+static const struct field_limits service_fields[] = {
+	{.field = 0, .flags = LIMIT_KEY | LIMIT_REQUIRED, .notation = NOTATION_NAME},
+	{.field = 1, .flags = LIMIT_REQUIRED},
+	{.field = 3, .flags = LIMIT_REQUIRED, .notation = NOTATION_HOST},
+	{.field = 4},
+	{.field = 5, .max = 65535ull},
+	{.field = 6},
+	{.field = 7, .min = 1ull, .max = 1000ull},
+	{.field = 8},
+	{.field = 9, .max = 128ull},
+};
+static const char *const service_settable[] = {"scheduler", "no_endpoints", "client_prefix", NULL};
+static const struct message_limits service_limits = {
+	.type = &corelane__v1__service__descriptor, .fields = service_fields, .n_fields = 9, .settable = service_settable};
+
+static const struct field_limits service_add_request_fields[] = {
+	{.field = 0, .of = &service_limits, .flags = LIMIT_REQUIRED},
+};
+static const struct message_limits service_add_request_limits = {
+	.type = &corelane__v1__service_add_request__descriptor, .fields = service_add_request_fields, .n_fields = 1};
+
+static const struct field_limits service_set_request_fields[] = {
+	{.field = 0, .of = &service_limits, .flags = LIMIT_REQUIRED | LIMIT_PARTIAL},
+};
+static const struct message_limits service_set_request_limits = {
+	.type = &corelane__v1__service_set_request__descriptor, .fields = service_set_request_fields, .n_fields = 1};
+
+static const struct field_limits endpoint_fields[] = {
+	{.field = 0, .flags = LIMIT_KEY | LIMIT_REQUIRED},
+	{.field = 1, .flags = LIMIT_KEY | LIMIT_REQUIRED, .notation = NOTATION_HOST},
+	{.field = 2, .flags = LIMIT_KEY | LIMIT_REQUIRED, .max = 65535ull},
+	{.field = 3, .max = 256ull},
+};
+static const char *const endpoint_settable[] = {"weight", NULL};
+static const struct message_limits endpoint_limits = {
+	.type = &corelane__v1__endpoint__descriptor, .fields = endpoint_fields, .n_fields = 4, .settable = endpoint_settable};
+
+static const struct field_limits endpoint_add_request_fields[] = {
+	{.field = 0, .of = &endpoint_limits, .flags = LIMIT_REQUIRED},
+};
+static const struct message_limits endpoint_add_request_limits = {
+	.type = &corelane__v1__endpoint_add_request__descriptor, .fields = endpoint_add_request_fields, .n_fields = 1};
+
+static const struct field_limits endpoint_set_request_fields[] = {
+	{.field = 0, .of = &endpoint_limits, .flags = LIMIT_REQUIRED | LIMIT_PARTIAL},
+};
+static const struct message_limits endpoint_set_request_limits = {
+	.type = &corelane__v1__endpoint_set_request__descriptor, .fields = endpoint_set_request_fields, .n_fields = 1};
+
+static const struct field_limits hello_request_fields[] = {
+	{.field = 3, .notation = NOTATION_NAME},
+};
+static const struct message_limits hello_request_limits = {
+	.type = &corelane__v1__hello_request__descriptor, .fields = hello_request_fields, .n_fields = 1};
+
 static const struct field_limits settings_fields[] = {
 	{.field = 0, .flags = LIMIT_REQUIRED | LIMIT_DISTINCT, .min = 1ull, .max = 65535ull, .items = 8ull},
 	{.field = 1, .flags = LIMIT_REQUIRED | LIMIT_DISTINCT, .min = 1ull, .max = 65535ull, .items = 8ull},
@@ -606,10 +702,11 @@ static const struct field_limits settings_fields[] = {
 	{.field = 15, .max = 3600ull},
 	{.field = 16, .flags = LIMIT_REQUIRED | LIMIT_DISTINCT, .min = 1ull, .max = 65535ull, .items = 8ull},
 	{.field = 17, .flags = LIMIT_REQUIRED, .min = 1ull, .max = 100000000ull},
+	{.field = 19, .items = 4ull},
 };
-static const char *const settings_settable[] = {"mplsoudp_ports", "vxlan_ports", "geneve_ports", "mac_age_seconds", "neighbor_age_seconds", "icmp_errors_per_second", "flood_copies_per_second", "label_stack_depth", "flow_tcp_half_open_seconds", "flow_tcp_established_seconds", "flow_tcp_closing_seconds", "flow_udp_seconds", "flow_udp_answered_seconds", "flow_icmp_seconds", "flow_other_seconds", "flow_denied_seconds", "rebalance_seconds", "flow_tcp_strict", "accept_udp6_zero", NULL};
+static const char *const settings_settable[] = {"mplsoudp_ports", "vxlan_ports", "geneve_ports", "mac_age_seconds", "neighbor_age_seconds", "icmp_errors_per_second", "flood_copies_per_second", "label_stack_depth", "flow_tcp_half_open_seconds", "flow_tcp_established_seconds", "flow_tcp_closing_seconds", "flow_udp_seconds", "flow_udp_answered_seconds", "flow_icmp_seconds", "flow_other_seconds", "flow_denied_seconds", "rebalance_seconds", "flow_tcp_strict", "accept_udp6_zero", "service_key", NULL};
 static const struct message_limits settings_limits = {
-	.type = &corelane__v1__settings__descriptor, .fields = settings_fields, .n_fields = 17, .settable = settings_settable};
+	.type = &corelane__v1__settings__descriptor, .fields = settings_fields, .n_fields = 18, .settable = settings_settable};
 
 static const struct field_limits settings_set_request_fields[] = {
 	{.field = 0, .of = &settings_limits, .flags = LIMIT_REQUIRED | LIMIT_PARTIAL},
@@ -676,6 +773,7 @@ const struct message_limits *const api_requests[] = {
 	&bridge_add_request_limits,
 	&bridge_set_request_limits,
 	&mac_add_request_limits,
+	&mac_add_all_request_limits,
 	&capture_request_limits,
 	&trace_request_limits,
 	&debug_delay_request_limits,
@@ -696,6 +794,8 @@ const struct message_limits *const api_requests[] = {
 	&nat_set_request_limits,
 	&neighbor_add_request_limits,
 	&nexthop_add_request_limits,
+	&nexthop_add_all_request_limits,
+	&nexthop_del_all_request_limits,
 	&port_add_request_limits,
 	&port_set_request_limits,
 	&port_list_request_limits,
@@ -710,6 +810,11 @@ const struct message_limits *const api_requests[] = {
 	&rule_explain_request_limits,
 	&address_group_add_request_limits,
 	&address_group_set_request_limits,
+	&service_add_request_limits,
+	&service_set_request_limits,
+	&endpoint_add_request_limits,
+	&endpoint_set_request_limits,
+	&hello_request_limits,
 	&settings_set_request_limits,
 	&vni_add_request_limits,
 	&vrf_add_request_limits,

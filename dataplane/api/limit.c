@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// The names and texts of the bounds, and their counts.
 #include "api/limit.h"
 
 #include <stdarg.h>

@@ -16,6 +16,7 @@ struct api_client {
 	uid_t uid;
 	pid_t pid;
 	enum role role;
+	uint8_t owner; // of what it adds (base/owner.h)
 };
 
 struct method_role { // of api/*.proto

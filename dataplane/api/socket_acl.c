@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Writes the access control list in the kernel's own format, an extended attribute, without libacl.
 #include "api/socket_acl.h"
 
 #include <endian.h>

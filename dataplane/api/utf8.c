@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/utf8.h"
 
-#include <stddef.h>
 #include <stdint.h>
 
 // Length of the character at s, 0 when it is not one (RFC 3629: shortest form, no surrogates, up to U+10FFFF).
@@ -48,48 +47,4 @@ char *utf8_repair(char *s)
 		}
 	}
 	return s;
-}
-
-// One value of a text or message field.
-static const char *value_invalid(const ProtobufCFieldDescriptor *f, const void *value, const char **field)
-{
-	if (value == NULL)
-		return NULL;
-	if (f->type == PROTOBUF_C_TYPE_MESSAGE)
-		return utf8_invalid_field(value, field);
-	*field = f->name;
-	return utf8_valid(value) ? NULL : value;
-}
-
-static const char *field_invalid(const ProtobufCMessage *msg, const ProtobufCFieldDescriptor *f, const char **field)
-{
-	const uint8_t *base = (const uint8_t *)msg;
-	const void *const *values = (const void *const *)(base + f->offset);
-	const char *bad = NULL;
-	size_t i, n = 1;
-
-	if (f->label == PROTOBUF_C_LABEL_REPEATED) {
-		n = *(const size_t *)(base + f->quantifier_offset);
-		values = *values;
-	} else if ((f->flags & PROTOBUF_C_FIELD_FLAG_ONEOF) &&
-		   *(const uint32_t *)(base + f->quantifier_offset) != f->id) {
-		n = 0; // the oneof holds another member
-	}
-	for (i = 0; i < n && bad == NULL; i++)
-		bad = value_invalid(f, values[i], field);
-	return bad;
-}
-
-const char *utf8_invalid_field(const ProtobufCMessage *msg, const char **field)
-{
-	const char *bad = NULL;
-	unsigned i;
-
-	for (i = 0; i < msg->descriptor->n_fields && bad == NULL; i++) {
-		const ProtobufCFieldDescriptor *f = &msg->descriptor->fields[i];
-
-		if (f->type == PROTOBUF_C_TYPE_STRING || f->type == PROTOBUF_C_TYPE_MESSAGE)
-			bad = field_invalid(msg, f, field);
-	}
-	return bad;
 }

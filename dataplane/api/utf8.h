@@ -5,10 +5,5 @@
 
 #include <stdbool.h>
 
-#include <protobuf-c/protobuf-c.h>
-
 bool utf8_valid(const char *s);
 char *utf8_repair(char *s); // each wrong byte becomes '?', in place; returns s
-
-// The first text of msg, at any depth, that is not UTF-8; *field gets its name. NULL: all are.
-const char *utf8_invalid_field(const ProtobufCMessage *msg, const char **field);

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Fills a struct error.
 #include "base/error.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// The ring of the last events. The master thread writes and reads it.
 #include "base/event.h"
 
 #include <stdarg.h>

@@ -50,36 +50,28 @@ static __rte_always_inline bool flow_key_equal(const struct flow_key *a, const s
 // The key of the replies, in the same zone and without translation.
 static inline struct flow_key flow_key_reverse(const struct flow_key *k)
 {
-	struct flow_key r = *k;
+	uint32_t ports = (uint32_t)k->meta;
+	uint64_t meta = (k->meta ^ ports) | (uint32_t)(ports << 16 | ports >> 16);
 
-	r.src_port = k->dst_port;
-	r.dst_port = k->src_port;
-	if (k->family == 4) {
-		r.src4 = k->dst4;
-		r.dst4 = k->src4;
-	} else {
-		r.addr[0] = k->addr[2];
-		r.addr[1] = k->addr[3];
-		r.addr[2] = k->addr[0];
-		r.addr[3] = k->addr[1];
-	}
-	return r;
+	if (k->family == 4)
+		return (struct flow_key){.meta = meta, .addr = {k->addr[0] << 32 | k->addr[0] >> 32}};
+	return (struct flow_key){.meta = meta, .addr = {k->addr[2], k->addr[3], k->addr[0], k->addr[1]}};
 }
 
-// CRC32C of one word: the base of hashes over keys.
-typedef uint32_t flow_crc_fn(uint32_t crc, uint64_t word);
+// CRC32C of one word: the base of hashes over keys. Its 32 bits are in a word, as the instruction takes and leaves it.
+typedef uint64_t flow_crc_fn(uint64_t crc, uint64_t word);
 
-static __rte_always_inline uint32_t flow_crc_soft(uint32_t crc, uint64_t word)
+static __rte_always_inline uint64_t flow_crc_soft(uint64_t crc, uint64_t word)
 {
-	return crc32c_2words(word, crc);
+	return crc32c_2words(word, (uint32_t)crc);
 }
 
 // Gives the same result as flow_crc_soft().
-static __rte_always_inline uint32_t flow_crc(uint32_t crc, uint64_t word)
+static __rte_always_inline uint64_t flow_crc(uint64_t crc, uint64_t word)
 {
 #ifdef __SSE4_2__
-	return (uint32_t)__builtin_ia32_crc32di(crc, word);
+	return __builtin_ia32_crc32di(crc, word);
 #else
-	return rte_hash_crc_8byte(word, crc);
+	return rte_hash_crc_8byte(word, (uint32_t)crc);
 #endif
 }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Everything about histograms except adding to them, which is inline.
 #include "base/histogram.h"
 
 #define SUB (1u << HISTOGRAM_SUB_BITS)

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Keeps the event base of the master's loop.
 #include "base/loop.h"
 
 #include <stddef.h>

@@ -29,4 +29,6 @@ const struct notation_text notation_texts[NOTATIONS] = {
 	[NOTATION_ICMP_RANGE] = {.valid = NOTATION_ICMP_RANGE_VALID},
 	[NOTATION_MODE] = {.valid = NOTATION_MODE_VALID, .first = "", .longest = 4,
 		.characters = {0xff000000000000, 0x0, 0x0, 0x0}},
+	[NOTATION_ROUTE] = {.valid = NOTATION_ROUTE_VALID},
+	[NOTATION_DOMAIN] = {.valid = NOTATION_DOMAIN_VALID},
 };

@@ -10,7 +10,7 @@
 #include <rte_malloc.h>
 #include <rte_rcu_qsbr.h>
 
-#include "base/tsan.h"
+#include "base/sanitizers.h"
 #ifdef WITH_TSAN
 #include <sanitizer/tsan_interface.h>
 #endif
@@ -109,12 +109,26 @@ bool rcu_passed(uint64_t token)
 	return passed;
 }
 
+static void rcu_run_first(void)
+{
+	struct deferred *d = STAILQ_FIRST(&queue);
+
+	STAILQ_REMOVE_HEAD(&queue, next);
+	pending--;
+	d->fn(d->arg);
+	free(d);
+}
+
 void rcu_defer(void (*fn)(void *), void *arg)
 {
 	struct deferred *d = malloc(sizeof(*d));
 
 	if (d == NULL) { // out of memory: waiting is slow, but correct
+		unsigned n = pending;
+
 		rcu_synchronize();
+		while (n-- > 0 && !STAILQ_EMPTY(&queue)) // earlier calls may use what this one frees
+			rcu_run_first();
 		fn(arg);
 		return;
 	}
@@ -131,12 +145,8 @@ void rcu_poll(void)
 	struct deferred *d;
 	unsigned n = 0;
 
-	while (n++ < PER_POLL && (d = STAILQ_FIRST(&queue)) != NULL && rcu_passed(d->token)) {
-		STAILQ_REMOVE_HEAD(&queue, next);
-		pending--;
-		d->fn(d->arg);
-		free(d);
-	}
+	while (n++ < PER_POLL && (d = STAILQ_FIRST(&queue)) != NULL && rcu_passed(d->token))
+		rcu_run_first();
 }
 
 unsigned rcu_pending(void)

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// The list of registered settings, and how a value is read from and written to a variable of any width.
 #include "base/setting.h"
 
 #include <string.h>
@@ -82,7 +83,8 @@ void setting_set_list(const struct setting *s, const uint32_t *values, uint32_t 
 {
 	struct setting_list *l = s->value;
 
-	memcpy(l->values, values, n * sizeof(*values));
+	if (n > 0) // values may be NULL
+		memcpy(l->values, values, n * sizeof(*values));
 	l->n = n;
 	setting_changed(s);
 }

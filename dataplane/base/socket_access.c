@@ -127,6 +127,30 @@ static int refuse_group(const char *prefix, const char *group, struct error *err
 				    err);
 }
 
+static struct {
+	bool on, known, usable;
+	char name[GROUP_NAME];
+	gid_t gid;
+} remembered;
+
+void socket_access_remember(bool on)
+{
+	remembered.on = on;
+	remembered.known = false;
+}
+
+// The group of a socket for which none is given, if there is one and the daemon may set it.
+static bool fallback_group(const char *name, gid_t *gid)
+{
+	if (!remembered.on || !remembered.known || strcmp(remembered.name, name) != 0) {
+		snprintf(remembered.name, sizeof(remembered.name), "%s", name);
+		remembered.usable = find_group(name, &remembered.gid) && may_set_group(remembered.gid);
+		remembered.known = true;
+	}
+	*gid = remembered.gid;
+	return remembered.usable;
+}
+
 int socket_access_parse(const char *owner, const char *group, const char *mode, const char *fallback,
 			const char *prefix, struct socket_access *out, struct error *err)
 {
@@ -147,8 +171,7 @@ int socket_access_parse(const char *owner, const char *group, const char *mode, 
 	if (bits == 0 || bits > 0777)
 		return socket_access_refuse(prefix, "socket_mode", mode, "0001 to 0777", "is not a set of permissions",
 					    err);
-	// analyzer: core.CallAndMessage: find_group() sets gid when it succeeds
-	if (*group == '\0' && fallback && find_group(fallback, &gid) && may_set_group(gid))
+	if (*group == '\0' && fallback && fallback_group(fallback, &gid))
 		out->gid = gid;
 	return 0;
 }

@@ -2,6 +2,7 @@
 // Who may connect to a Unix socket: owner, group and mode of its file.
 #pragma once
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 #include "base/error.h"
@@ -19,6 +20,9 @@ struct socket_access {
 // and groups that the process has no right to give a file to. prefix: of the fields in errors, "port.vhost".
 int socket_access_parse(const char *owner, const char *group, const char *mode, const char *fallback,
 			const char *prefix, struct socket_access *out, struct error *err);
+
+// While it is on, a fallback is looked up once for all sockets: a start makes many. Master thread.
+void socket_access_remember(bool on);
 
 // The file of a socket that nobody can connect to yet. Returns -errno.
 int socket_access_set(const char *path, const struct socket_access *a);

@@ -44,6 +44,25 @@ static void parsed(void **state)
 	assert_int_equal(a.gid, (gid_t)-1);
 }
 
+// It remembers one name: that of all sockets in a start.
+static void remembered_fallback(void **state)
+{
+	static const struct {
+		const char *name;
+		gid_t gid;
+	} steps[] = {{"root", 0},   {"root", 0}, {"no-such-group", (gid_t)-1}, {"no-such-group", (gid_t)-1},
+		     {"daemon", 1}, {"root", 0}};
+	unsigned i, on;
+
+	for (on = 0; on < 3; on++) {
+		socket_access_remember(on == 1);
+		for (i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
+			assert_int_equal(parse("", "", "", steps[i].name), 0);
+			assert_int_equal(a.gid, steps[i].gid);
+		}
+	}
+}
+
 static void refused(void **state)
 {
 	assert_int_equal(parse("no-such-user", "", "", NULL), -EINVAL);
@@ -139,8 +158,8 @@ static void without_the_right_to_give_away(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(parsed), cmocka_unit_test(refused),
-					   cmocka_unit_test(of_a_file),
+	const struct CMUnitTest tests[] = {cmocka_unit_test(parsed), cmocka_unit_test(remembered_fallback),
+					   cmocka_unit_test(refused), cmocka_unit_test(of_a_file),
 					   cmocka_unit_test(without_the_right_to_give_away)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Pins threads with a set of CPUs that is larger than cpu_set_t.
 #include "base/thread.h"
 
 #include <errno.h>

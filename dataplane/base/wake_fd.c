@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Descriptors are watched in the epoll instance, which poll() then sees as one.
 #include "base/wake_fd.h"
 
 #include <errno.h>

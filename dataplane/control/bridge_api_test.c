@@ -14,67 +14,18 @@
 
 #define NONE UINT16_MAX
 
-static struct test_conn t;
-static uint32_t id;
-
 static int setup(void **state)
 {
 	fixture_reset(state);
-	id = 1;
-	test_conn_open(&t);
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	test_conn_close(&t);
-	return 0;
-}
-
-static Ttrpc__Response *ask(const char *service, const char *method, const ProtobufCMessage *req)
-{
-	struct test_frame *f;
-
-	test_conn_request(&t, id, 0, service, method, req);
-	id += 2;
-	f = test_conn_wait(&t);
-	assert_non_null(f);
-	return ttrpc__response__unpack(NULL, f->h.length, f->data);
+	return test_ask_setup(state);
 }
 
 #define BRIDGES "corelane.v1.Bridges"
 #define MACS "corelane.v1.Macs"
 
-static void assert_refused(const char *service, const char *method, const ProtobufCMessage *req, const char *message)
-{
-	Ttrpc__Response *r = ask(service, method, req);
-
-	assert_non_null(r->status);
-	if (strstr(r->status->message, message) == NULL)
-		fail_msg("'%s' is not in '%s'", message, r->status->message);
-	ttrpc__response__free_unpacked(r, NULL);
-}
-
-static void assert_done(const char *service, const char *method, const ProtobufCMessage *req)
-{
-	Ttrpc__Response *r = ask(service, method, req);
-
-	if (r->status && r->status->code)
-		fail_msg("%s", r->status->message);
-	ttrpc__response__free_unpacked(r, NULL);
-}
-
 static Corelane__V1__Bridge *ask_bridge(const char *method, const ProtobufCMessage *req)
 {
-	Ttrpc__Response *r = ask(BRIDGES, method, req);
-	Corelane__V1__Bridge *b;
-
-	if (r->status && r->status->code)
-		fail_msg("%s", r->status->message);
-	b = corelane__v1__bridge__unpack(NULL, r->payload.len, r->payload.data);
-	ttrpc__response__free_unpacked(r, NULL);
-	assert_non_null(b);
-	return b;
+	return test_ask_done(BRIDGES, method, req, &corelane__v1__bridge__descriptor);
 }
 
 static void bridge_lifecycle(void **state)
@@ -86,7 +37,7 @@ static void bridge_lifecycle(void **state)
 	uint32_t flood[] = {101, 102};
 	char *fields[] = {"flood", "unknown_unicast"};
 
-	assert_refused(BRIDGES, "Add", &add.base, "bridge");
+	test_ask_refused(BRIDGES, "Add", &add.base, "bridge");
 	b.name = "lan";
 	b.n_flood = 2;
 	b.flood = flood;
@@ -98,19 +49,19 @@ static void bridge_lifecycle(void **state)
 	assert_int_equal(got->n_flood, 2);
 	assert_int_equal(got->flood[1], 102);
 	corelane__v1__bridge__free_unpacked(got, NULL);
-	assert_refused(BRIDGES, "Add", &add.base, "is taken");
+	test_ask_refused(BRIDGES, "Add", &add.base, "is taken");
 	b.name = "a-name-that-is-longer-than-31-characters";
-	assert_refused(BRIDGES, "Add", &add.base, "bridge.name");
+	test_ask_refused(BRIDGES, "Add", &add.base, "bridge.name");
 	b.name = "odd";
 	b.unknown_unicast = 7;
-	assert_refused(BRIDGES, "Add", &add.base, "bridge.unknown_unicast");
+	test_ask_refused(BRIDGES, "Add", &add.base, "bridge.unknown_unicast");
 
 	b.name = "lan";
 	b.unknown_unicast = CORELANE__V1__UNKNOWN_UNICAST__UNKNOWN_UNICAST_DROP;
 	b.no_learning = true; // not among the fields: stays
 	b.n_flood = 1;
 	set.bridge = &b;
-	assert_refused(BRIDGES, "Set", &set.base, "fields");
+	test_ask_refused(BRIDGES, "Set", &set.base, "fields");
 	set.fields = fields;
 	set.n_fields = 2;
 	got = ask_bridge("Set", &set.base);
@@ -119,12 +70,12 @@ static void bridge_lifecycle(void **state)
 	assert_false(got->no_learning);
 	corelane__v1__bridge__free_unpacked(got, NULL);
 	fields[1] = "name";
-	assert_refused(BRIDGES, "Set", &set.base, "name");
+	test_ask_refused(BRIDGES, "Set", &set.base, "name");
 
 	del.name = "wan";
-	assert_refused(BRIDGES, "Del", &del.base, "there is no such bridge");
+	test_ask_refused(BRIDGES, "Del", &del.base, "there is no such bridge");
 	del.name = "lan";
-	assert_done(BRIDGES, "Del", &del.base);
+	test_ask_done(BRIDGES, "Del", &del.base, NULL);
 	assert_int_equal(bridge_count(), 0);
 }
 
@@ -132,12 +83,11 @@ static void bridge_lifecycle(void **state)
 static unsigned list(const char *service, const ProtobufCMessage *req, void *items, size_t max,
 		     const ProtobufCMessageDescriptor *d)
 {
+	struct test_conn *t = test_ask_stream(service, "List", req);
 	struct test_frame *f;
 	unsigned n = 0;
 
-	test_conn_request(&t, id, TTRPC_REMOTE_CLOSED, service, "List", req);
-	id += 2;
-	while ((f = test_conn_wait(&t)) != NULL && f->h.type == TTRPC_DATA) {
+	while ((f = test_conn_wait(t)) != NULL && f->h.type == TTRPC_DATA) {
 		if (f->h.length == 0)
 			continue;
 		assert_true(n < max);
@@ -181,36 +131,67 @@ static void mac_lifecycle(void **state)
 	struct mac_entry e;
 
 	fixture_join(1, b->id, NONE);
-	assert_refused(MACS, "Add", &add.base, "mac");
+	test_ask_refused(MACS, "Add", &add.base, "mac");
 	add.mac = &m;
 	m.bridge = "wan";
 	m.mac = "02:00:00:00:00:0a";
-	assert_refused(MACS, "Add", &add.base, "mac.target");
+	test_ask_refused(MACS, "Add", &add.base, "mac.target");
 	m.target_case = CORELANE__V1__MAC__TARGET_PORT;
 	m.port = "p9";
-	assert_refused(MACS, "Add", &add.base, "mac.bridge 'wan'");
+	test_ask_refused(MACS, "Add", &add.base, "mac.bridge 'wan'");
 	m.bridge = "lan";
-	assert_refused(MACS, "Add", &add.base, "mac.port");
+	test_ask_refused(MACS, "Add", &add.base, "mac.port");
 	m.port = "p2";
-	assert_refused(MACS, "Add", &add.base, "is not in bridge 'lan'");
+	test_ask_refused(MACS, "Add", &add.base, "is not in bridge 'lan'");
 	m.port = "p1";
 	m.mac = "02:00:00:00:00";
-	assert_refused(MACS, "Add", &add.base, "mac.mac");
+	test_ask_refused(MACS, "Add", &add.base, "mac.mac");
 	m.mac = "02:00:00:00:00:0a";
-	assert_done(MACS, "Add", &add.base);
+	test_ask_done(MACS, "Add", &add.base, NULL);
 	assert_true(fixture_find(b->id, "02:00:00:00:00:0a", &e) && e.port == 1 && !e.learnt);
-	assert_refused(MACS, "Add", &add.base, "is already set");
+	test_ask_refused(MACS, "Add", &add.base, "is already set");
 	m.mac = "02:00:00:00:00:0b";
 	m.target_case = CORELANE__V1__MAC__TARGET_NEXTHOP;
 	m.nexthop = 0;
-	assert_refused(MACS, "Add", &add.base, "mac.nexthop");
+	test_ask_refused(MACS, "Add", &add.base, "mac.nexthop");
 	m.nexthop = 101;
-	assert_done(MACS, "Add", &add.base);
+	test_ask_done(MACS, "Add", &add.base, NULL);
 	del.bridge = "lan";
 	del.mac = "02:00:00:00:00:0b";
-	assert_done(MACS, "Del", &del.base);
-	assert_refused(MACS, "Del", &del.base, "no such address");
+	test_ask_done(MACS, "Del", &del.base, NULL);
+	test_ask_refused(MACS, "Del", &del.base, "no such address");
 	assert_int_equal(mac_count(), 1);
+}
+
+static void mac_add_all(void **state)
+{
+	Corelane__V1__Mac m[3] = {CORELANE__V1__MAC__INIT, CORELANE__V1__MAC__INIT, CORELANE__V1__MAC__INIT};
+	Corelane__V1__Mac *macs[] = {&m[0], &m[1], &m[2]};
+	Corelane__V1__MacAddAllRequest add = CORELANE__V1__MAC_ADD_ALL_REQUEST__INIT;
+	struct bridge *b = fixture_bridge("lan", 1);
+	struct mac_entry e;
+	Ttrpc__Response *r;
+	unsigned i;
+
+	fixture_join(1, b->id, NONE);
+	for (i = 0; i < 3; i++) {
+		m[i].bridge = "lan";
+		m[i].target_case = CORELANE__V1__MAC__TARGET_PORT;
+		m[i].port = "p1";
+	}
+	m[0].mac = "02:00:00:00:00:0a";
+	m[1].mac = "02:00:00:00:00:0b";
+	m[2].mac = "02:00:00:00:00:0a"; // twice
+	add.macs = macs;
+	add.n_macs = 3;
+	r = test_ask(MACS, "AddAll", &add.base);
+	assert_non_null(strstr(r->status->message, "02:00:00:00:00:0a"));
+	ttrpc__response__free_unpacked(r, NULL);
+	assert_int_equal(mac_count(), 0);
+	m[2].mac = "02:00:00:00:00:0c";
+	test_ask_done(MACS, "AddAll", &add.base, NULL);
+	assert_int_equal(mac_count(), 3);
+	assert_true(fixture_find(b->id, "02:00:00:00:00:0c", &e) && e.port == 1 && !e.learnt);
 }
 
 static void mac_list(void **state)
@@ -248,11 +229,12 @@ static void mac_list(void **state)
 	assert_int_equal(list(MACS, &req.base, got, 8, &corelane__v1__mac__descriptor), 0);
 }
 
-#define T(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
+#define T(fn) cmocka_unit_test_setup_teardown(fn, setup, test_ask_teardown)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {T(bridge_lifecycle), T(bridge_list), T(mac_lifecycle), T(mac_list)};
+	const struct CMUnitTest tests[] = {T(bridge_lifecycle), T(bridge_list), T(mac_lifecycle), T(mac_add_all),
+					   T(mac_list)};
 
 	return cmocka_run_group_tests(tests, fixture_setup, fixture_teardown);
 }

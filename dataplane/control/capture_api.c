@@ -128,6 +128,8 @@ static void capture_api_encode(struct api_call *call, const struct stream *s, co
 	out->reason = api_strdup(call, r->point == CAPTURE_DROP ? drop_reason_get(r->reason)->name : "");
 	out->worker = r->worker;
 	out->missed = s->c.missed;
+	out->segment_size = r->segment_size;
+	out->checksum_unfinished = r->unfinished;
 }
 
 static int capture_api_packets(struct api_call *call, const void *req, void *cursor, void *item, struct error *err)

@@ -6,9 +6,12 @@
 #include "api/api.h"
 #include "control/flow_extras.h"
 #include "control/flow_filter.h"
+#include "flow/bridged.h"
 #include "flow/decide.h"
 #include "flow/flow.h"
 #include "flow/tcp.h"
+#include "l2/bridge.h"
+#include "policy/service.h"
 #include "port/registry.h"
 
 #define SHARE 4096 // flows that one turn of the master looks at, in less than a millisecond
@@ -20,25 +23,46 @@ static struct flow_side flow_api_side(const struct flow *f, unsigned i)
 	return (struct flow_side){f->port[i], f->extras[i]};
 }
 
+static void flow_api_encode_zone(struct api_call *call, uint16_t zone, Corelane__V1__FlowDirection *out)
+{
+	struct bridge *b = flow_zone_is_bridge(zone) ? bridge_get(zone & ~FLOW_ZONE_BRIDGE) : NULL;
+	struct vrf *v = vrf_get(zone);
+
+	if (flow_zone_is_bridge(zone))
+		out->bridge = api_strdup(call, b ? b->cfg.name : "(removed)");
+	else
+		out->vrf = api_strdup(call, v ? v->name : "(removed)");
+}
+
+static uint32_t flow_api_nexthop(const struct flow_dir *d)
+{
+	uint32_t target = flow_way_target(d->nexthop);
+
+	if (d->gen == 0)
+		return 0;
+	if (!flow_zone_is_bridge(d->key.zone))
+		return d->nexthop;
+	return target & FLOW_TARGET_TUNNEL ? target & ~FLOW_TARGET_TUNNEL : 0;
+}
+
 static Corelane__V1__FlowDirection *flow_api_encode_direction(struct api_call *call, const struct flow *f, unsigned dir)
 {
 	Corelane__V1__FlowDirection *out = api_alloc(call, sizeof(*out));
 	const struct flow_dir *d = &f->dir[dir];
 	const struct flow_side from = flow_api_side(f, dir), to = flow_api_side(f, !dir);
 	struct ip_addr src = flow_source(&d->key), dst = flow_destination(&d->key);
-	struct vrf *v = vrf_get(d->key.zone);
 	char text[IP_TEXT];
 
 	corelane__v1__flow_direction__init(out);
-	out->vrf = api_strdup(call, v ? v->name : "(removed)");
+	flow_api_encode_zone(call, d->key.zone, out);
 	out->source = api_strdup(call, ip_format_addr(&src, text));
 	out->destination = api_strdup(call, ip_format_addr(&dst, text));
 	out->source_port = rte_be_to_cpu_16(d->key.src_port);
 	out->destination_port = rte_be_to_cpu_16(d->key.dst_port);
-	out->nexthop = d->gen ? d->nexthop : 0;
+	out->nexthop = flow_api_nexthop(d);
 	out->packets = flow_packets(f, dir);
 	out->bytes = flow_bytes(f, dir);
-	out->worker = d->owner;
+	out->worker = d->owner == FLOW_UNOWNED ? 0 : d->owner;
 	out->idle_seconds = flow_idle(f, dir, (uint16_t)flow_now());
 	out->n_meters = flow_meter_names(call, &from, &to, &out->meters);
 	out->n_mirrors = flow_mirror_names(call, &from, &to, &out->mirrors);
@@ -55,6 +79,7 @@ static const char *flow_api_port_name(uint16_t id)
 void flow_encode(struct api_call *call, const struct flow *f, PbFlow *out)
 {
 	const struct drop_reason *why = f->dir[0].flags & FLOW_DENY ? drop_reason_get(f->reason) : NULL;
+	const struct service *s = service_get(service_of_rule(f->nat));
 	char text[4];
 
 	out->id = (uint32_t)(f - flows);
@@ -66,7 +91,10 @@ void flow_encode(struct api_call *call, const struct flow *f, PbFlow *out)
 	out->out_port = api_strdup(call, flow_api_port_name(f->port[1]));
 	out->egress_rule = f->rule[0];
 	out->ingress_rule = f->rule[1];
-	out->nat = f->nat;
+	if (nat_is_endpoint(f->nat))
+		out->service = api_strdup(call, s ? s->cfg.name : "(removed)");
+	else
+		out->nat = f->nat;
 	out->forward = flow_api_encode_direction(call, f, 0);
 	out->reverse = flow_api_encode_direction(call, f, 1);
 	out->age_seconds = (double)(flow_now() - f->created);

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Collects the names of meters and mirrors from the two ports of a flow and from the rules that allowed it.
 #include "control/flow_extras.h"
 
 #include "policy/meter.h"

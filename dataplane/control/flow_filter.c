@@ -1,21 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
+// Decodes filters of flows, and compares flows with them.
 #include "control/flow_filter.h"
 
 #include <errno.h>
 #include <netinet/in.h>
 
 #include "flow/packet.h"
+#include "l2/bridge.h"
+#include "policy/service.h"
 #include "port/registry.h"
-
-uint64_t flow_packets(const struct flow *f, unsigned dir)
-{
-	return ((uint64_t)f->dir[dir].hi << 32 | f->dir[dir].packets) + f->other_packets[dir];
-}
-
-uint64_t flow_bytes(const struct flow *f, unsigned dir)
-{
-	return f->dir[dir].bytes + f->other_bytes[dir];
-}
 
 Corelane__V1__FlowState flow_state(const struct flow *f)
 {
@@ -45,14 +38,32 @@ int flow_filter_decode(const Corelane__V1__FlowFilter *in, struct flow_filter *o
 {
 	uint8_t proto;
 
-	*out = (struct flow_filter){
-		.vrf = UINT16_MAX, .proto = -1, .action = in->action, .state = in->state, .nat = in->nat};
+	*out = (struct flow_filter){.vrf = UINT16_MAX,
+				    .bridge = UINT16_MAX,
+				    .proto = -1,
+				    .action = in->action,
+				    .state = in->state,
+				    .nat = in->nat};
 	if (*in->vrf) {
 		struct vrf *v = vrf_find_err(in->vrf, "vrf", err);
 
 		if (v == NULL)
 			return -ENOENT;
 		out->vrf = v->id;
+	}
+	if (*in->bridge) {
+		struct bridge *b = bridge_find_err(in->bridge, "bridge", err);
+
+		if (b == NULL)
+			return -ENOENT;
+		out->bridge = b->id;
+	}
+	if (*in->service) {
+		struct service *s = service_find_err(in->service, "service", err);
+
+		if (s == NULL)
+			return -ENOENT;
+		out->service = s->id;
 	}
 	if (*in->port) {
 		struct port *p = port_find(in->port);
@@ -77,6 +88,8 @@ static bool match_key(const struct flow_filter *f, const struct flow_key *k)
 
 	if (f->vrf != UINT16_MAX && k->zone != f->vrf)
 		return false;
+	if (f->bridge != UINT16_MAX && k->zone != (FLOW_ZONE_BRIDGE | f->bridge))
+		return false;
 	if (f->prefix.addr.family && (f->prefix.addr.family != k->family ||
 				      (!ip_prefix_covers(&f->prefix, &src) && !ip_prefix_covers(&f->prefix, &dst))))
 		return false;
@@ -92,6 +105,8 @@ bool flow_filter_match(const struct flow_filter *f, const struct flow *flow)
 	if ((f->action && flow_action(flow) != f->action) || (f->state && flow_state(flow) != f->state))
 		return false;
 	if (f->nat && flow->nat != f->nat)
+		return false;
+	if (f->service && service_of_rule(flow->nat) != f->service)
 		return false;
 	return match_key(f, &flow->dir[0].key) || match_key(f, &flow->dir[1].key);
 }

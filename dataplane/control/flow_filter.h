@@ -8,13 +8,14 @@
 #include "flow/flow_text.h"
 
 struct flow_filter {
-	uint16_t vrf, port; // UINT16_MAX, 0: any
+	uint16_t vrf, bridge, port; // UINT16_MAX, UINT16_MAX, 0: any
 	struct ip_prefix prefix;
 	int proto;        // -1: any
 	uint16_t l4_port; // network byte order, 0: any
 	Corelane__V1__FlowAction action;
 	Corelane__V1__FlowState state;
 	uint32_t nat;
+	uint16_t service; // 0: any
 };
 
 struct api_call;
@@ -25,5 +26,3 @@ bool flow_filter_match(const struct flow_filter *f, const struct flow *flow);
 
 Corelane__V1__FlowState flow_state(const struct flow *f);
 Corelane__V1__FlowAction flow_action(const struct flow *f);
-uint64_t flow_packets(const struct flow *f, unsigned dir);
-uint64_t flow_bytes(const struct flow *f, unsigned dir);

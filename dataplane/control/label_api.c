@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "api/api.h"
+#include "base/owner.h"
 #include "l2/bridge.h"
 #include "l3/nexthop.h"
 #include "l3/vrf.h"
@@ -76,6 +77,7 @@ static char *label_api_sources(struct api_call *call, uint32_t tunnel_id)
 	do {                                                                           \
 		(out)->uniform = ((target)&TARGET_UNIFORM) != 0;                       \
 		(out)->tunnel_ends = ((target)&TARGET_ENDS) != 0;                      \
+		(out)->owner = api_strdup(call, owner_name(TARGET_OWNER(target)));     \
 		switch (TARGET_KIND(target)) {                                         \
 		case TARGET_VRF:                                                       \
 			(out)->target_case = CORELANE__V1__##PREFIX##__TARGET_VRF;     \
@@ -105,7 +107,17 @@ static void vni_api_encode(struct api_call *call, uint32_t vni, Corelane__V1__Vn
 	ENCODE_TARGET(call, vni_target(vni), out, VNI);
 }
 
-static int label_add(struct api_call *call, const void *req, void *resp, struct error *err)
+// Returns 0 also if the label or VNI is free.
+static int label_api_owns(const struct api_call *call, uint32_t target, const char *field, uint32_t value,
+			  struct error *err)
+{
+	char text[16];
+
+	snprintf(text, sizeof(text), "%u", value);
+	return target ? api_owns(call, TARGET_OWNER(target), field, text, err) : 0;
+}
+
+static int label_api_add(struct api_call *call, const void *req, void *resp, struct error *err)
 {
 	const Corelane__V1__LabelAddRequest *add = req;
 	const Corelane__V1__Label *in = add->label;
@@ -116,8 +128,11 @@ static int label_add(struct api_call *call, const void *req, void *resp, struct 
 				      in->nexthop, FLAGS(in), &t.target, err);
 	if (ret == 0)
 		ret = label_api_decode_sources(in->sources, &t.sources, err);
+	if (ret == 0 && t.replace)
+		ret = label_api_owns(call, label_table[in->label], "label.label", in->label, err);
+	t.target |= TARGET_OWNED(api_client(call)->owner);
 	if (ret == 0)
-		ret = label_put(in->label, &t, err);
+		ret = label_add(in->label, &t, err);
 	if (ret == 0)
 		label_api_encode(call, in->label, resp);
 	return ret;
@@ -125,7 +140,10 @@ static int label_add(struct api_call *call, const void *req, void *resp, struct 
 
 static int label_del(struct api_call *call, const void *req, void *resp, struct error *err)
 {
-	return label_unset(((const Corelane__V1__LabelDelRequest *)req)->label, err);
+	uint32_t label = ((const Corelane__V1__LabelDelRequest *)req)->label;
+	int ret = label < LABEL_MAX ? label_api_owns(call, label_table[label], "label.label", label, err) : 0;
+
+	return ret < 0 ? ret : label_unset(label, err);
 }
 
 static int label_list(struct api_call *call, const void *req, void *cursor, void *item, struct error *err)
@@ -139,7 +157,7 @@ static int label_list(struct api_call *call, const void *req, void *cursor, void
 	return 1;
 }
 
-static int vni_add(struct api_call *call, const void *req, void *resp, struct error *err)
+static int vni_api_add(struct api_call *call, const void *req, void *resp, struct error *err)
 {
 	const Corelane__V1__VniAddRequest *add = req;
 	const Corelane__V1__Vni *in = add->vni;
@@ -150,8 +168,11 @@ static int vni_add(struct api_call *call, const void *req, void *resp, struct er
 				      in->nexthop, FLAGS(in), &t.target, err);
 	if (ret == 0)
 		ret = label_api_decode_sources(in->sources, &t.sources, err);
+	if (ret == 0 && t.replace)
+		ret = label_api_owns(call, vni_target(in->vni), "vni.vni", in->vni, err);
+	t.target |= TARGET_OWNED(api_client(call)->owner);
 	if (ret == 0)
-		ret = vni_put(in->vni, &t, err);
+		ret = vni_add(in->vni, &t, err);
 	if (ret == 0)
 		vni_api_encode(call, in->vni, resp);
 	return ret;
@@ -159,7 +180,10 @@ static int vni_add(struct api_call *call, const void *req, void *resp, struct er
 
 static int vni_del(struct api_call *call, const void *req, void *resp, struct error *err)
 {
-	return vni_unset(((const Corelane__V1__VniDelRequest *)req)->vni, err);
+	uint32_t vni = ((const Corelane__V1__VniDelRequest *)req)->vni;
+	int ret = vni < VNI_MAX ? label_api_owns(call, vni_target(vni), "vni.vni", vni, err) : 0;
+
+	return ret < 0 ? ret : vni_unset(vni, err);
 }
 
 static int vni_list(struct api_call *call, const void *req, void *cursor, void *item, struct error *err)
@@ -175,13 +199,13 @@ static int vni_list(struct api_call *call, const void *req, void *cursor, void *
 
 static const struct api_method methods[] = {
 	{"corelane.v1.Labels", "Add", &corelane__v1__label_add_request__descriptor, &corelane__v1__label__descriptor,
-	 .unary = label_add},
+	 .unary = label_api_add},
 	{"corelane.v1.Labels", "Del", &corelane__v1__label_del_request__descriptor, &corelane__v1__empty__descriptor,
 	 .unary = label_del},
 	{"corelane.v1.Labels", "List", &corelane__v1__label_list_request__descriptor, &corelane__v1__label__descriptor,
 	 .next = label_list, .cursor_size = sizeof(uint32_t)},
 	{"corelane.v1.Vnis", "Add", &corelane__v1__vni_add_request__descriptor, &corelane__v1__vni__descriptor,
-	 .unary = vni_add},
+	 .unary = vni_api_add},
 	{"corelane.v1.Vnis", "Del", &corelane__v1__vni_del_request__descriptor, &corelane__v1__empty__descriptor,
 	 .unary = vni_del},
 	{"corelane.v1.Vnis", "List", &corelane__v1__vni_list_request__descriptor, &corelane__v1__vni__descriptor,

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Encodes the durations of loops.
 #include "control/loop_times.h"
 
 #include "api/api.h"

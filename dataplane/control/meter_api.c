@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "api/api.h"
-#include "api/check.h"
+#include "api/fields.h"
 #include "meter.pb-c.h"
 #include "policy/meter.h"
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "api/api.h"
-#include "api/check.h"
+#include "api/fields.h"
 #include "mirror.pb-c.h"
 #include "policy/mirror.h"
 #include "port/registry.h"

@@ -20,12 +20,14 @@
 #define NAT "corelane.v1.Nat"
 
 static struct vrf vrfs[] = {{.name = "fabric"}, {.name = "red", .id = 1}, {.name = "wan", .id = 2}};
-static struct test_conn t;
-static uint32_t id;
 
 struct vrf *vrf_get(uint16_t n)
 {
 	return n < RTE_DIM(vrfs) ? &vrfs[n] : NULL;
+}
+
+void vrf_refer(struct referrer *r)
+{
 }
 
 struct vrf *vrf_find_err(const char *name, const char *field, struct error *err)
@@ -44,52 +46,16 @@ struct port *port_next(const struct port *p)
 	return NULL;
 }
 
-static int setup(void **state)
-{
-	id = 1;
-	test_conn_open(&t);
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	test_conn_close(&t);
-	return 0;
-}
-
-static Ttrpc__Response *ask(const char *method, const ProtobufCMessage *req)
-{
-	struct test_frame *f;
-
-	test_conn_request(&t, id, 0, NAT, method, req);
-	id += 2;
-	f = test_conn_wait(&t);
-	assert_non_null(f);
-	return ttrpc__response__unpack(NULL, f->h.length, f->data);
-}
-
 static Corelane__V1__NatRule *done(const char *method, const ProtobufCMessage *req)
 {
-	Ttrpc__Response *r = ask(method, req);
-	Corelane__V1__NatRule *rule;
-
-	if (r->status && r->status->code)
-		fail_msg("%s", r->status->message);
-	rule = corelane__v1__nat_rule__unpack(NULL, r->payload.len, r->payload.data);
-	ttrpc__response__free_unpacked(r, NULL);
-	assert_non_null(rule);
-	return rule;
+	return test_ask_done(NAT, method, req, &corelane__v1__nat_rule__descriptor);
 }
 
 static void refused(const char *method, const ProtobufCMessage *req, const char *message)
 {
 	unsigned n = nat_count();
-	Ttrpc__Response *r = ask(method, req);
 
-	assert_non_null(r->status);
-	if (strstr(r->status->message, message) == NULL)
-		fail_msg("'%s' is not in '%s'", message, r->status->message);
-	ttrpc__response__free_unpacked(r, NULL);
+	test_ask_refused(NAT, method, req, message);
 	assert_int_equal(nat_count(), n);
 }
 
@@ -164,7 +130,7 @@ static void lifecycle(void **state)
 	del.id = 8;
 	refused("Del", &del.base, "there is no such NAT rule");
 	del.id = 7;
-	ttrpc__response__free_unpacked(ask("Del", &del.base), NULL);
+	test_ask_done(NAT, "Del", &del.base, NULL);
 	assert_int_equal(nat_count(), 0);
 	assert_int_equal(vrfs[1].refs + vrfs[2].refs, 0);
 }
@@ -177,6 +143,7 @@ static void listed(void **state)
 	Corelane__V1__DestinationNat service = CORELANE__V1__DESTINATION_NAT__INIT;
 	Corelane__V1__NatBackend backend = CORELANE__V1__NAT_BACKEND__INIT, *backends[] = {&backend};
 	static const uint32_t ids[] = {5000, 1, 70000};
+	struct test_conn *t;
 	struct test_frame *f;
 	unsigned i, n = 0;
 
@@ -200,9 +167,8 @@ static void listed(void **state)
 		corelane__v1__nat_rule__free_unpacked(done("Add", &add.base), NULL);
 	}
 	req.vrf = "red";
-	test_conn_request(&t, id, TTRPC_REMOTE_CLOSED, NAT, "List", &req.base);
-	id += 2;
-	while ((f = test_conn_wait(&t)) != NULL && f->h.type == TTRPC_DATA) {
+	t = test_ask_stream(NAT, "List", &req.base);
+	while ((f = test_conn_wait(t)) != NULL && f->h.type == TTRPC_DATA) {
 		if (f->h.length == 0)
 			continue;
 		got = corelane__v1__nat_rule__unpack(NULL, f->h.length, f->data);
@@ -218,8 +184,9 @@ static void listed(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test_setup_teardown(lifecycle, setup, teardown),
-					   cmocka_unit_test_setup_teardown(listed, setup, teardown)};
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(lifecycle, test_ask_setup, test_ask_teardown),
+		cmocka_unit_test_setup_teardown(listed, test_ask_setup, test_ask_teardown)};
 
 	return cmocka_run_group_tests(tests, node_test_setup, node_test_teardown);
 }

@@ -6,6 +6,7 @@
 #include <rte_cycles.h>
 
 #include "api/api.h"
+#include "base/owner.h"
 #include "neighbor.pb-c.h"
 #include "neighbor/neighbor.h"
 #include "port/registry.h"
@@ -38,9 +39,18 @@ static void neighbor_api_encode(struct api_call *call, const struct neighbor *n,
 	if (!rte_is_zero_ether_addr(&n->mac))
 		out->mac = api_strdup(call, mac_format(&n->mac, mac));
 	out->status = statuses[n->state];
+	if (n->state == NEIGH_PERMANENT)
+		out->owner = api_strdup(call, owner_name(n->owner));
 	if (n->confirmed)
 		out->age_seconds = (uint32_t)((neighbor_clock() - n->confirmed) / rte_get_tsc_hz());
 	out->waiting = n->n_waiting;
+}
+
+// Returns 0 also for a neighbour that was learnt, or is not there.
+static int neighbor_api_owns(const struct api_call *call, const struct neighbor *n, const char *address,
+			     struct error *err)
+{
+	return n && n->state == NEIGH_PERMANENT ? api_owns(call, n->owner, "neighbor.address", address, err) : 0;
 }
 
 static int neighbor_api_add(struct api_call *call, const void *req, void *resp, struct error *err)
@@ -58,7 +68,13 @@ static int neighbor_api_add(struct api_call *call, const void *req, void *resp, 
 	if (ret == 0)
 		ret = mac_parse(in->mac, "neighbor.mac", &mac, err);
 	if (ret == 0)
+		ret = neighbor_check_link(p->id, &addr, "neighbor.address", err);
+	if (ret == 0)
+		ret = neighbor_api_owns(call, neighbor_find(p->id, &addr), in->address, err);
+	if (ret == 0)
 		ret = neighbor_set(p->id, &addr, &mac, err);
+	if (ret == 0)
+		neighbor_find(p->id, &addr)->owner = api_client(call)->owner;
 	if (ret == 0)
 		neighbor_api_encode(call, neighbor_find(p->id, &addr), resp);
 	return ret;
@@ -74,6 +90,8 @@ static int neighbor_api_del(struct api_call *call, const void *req, void *resp, 
 	if (p == NULL)
 		return -ENOENT;
 	ret = ip_parse_addr(in->address, "address", &addr, err);
+	if (ret == 0)
+		ret = neighbor_api_owns(call, neighbor_find(p->id, &addr), in->address, err);
 	return ret < 0 ? ret : neighbor_del(p->id, &addr, err);
 }
 

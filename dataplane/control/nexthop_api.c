@@ -9,6 +9,7 @@
 
 #include "api/api.h"
 #include "base/field_limits.h"
+#include "base/owner.h"
 #include "l3/nexthop.h"
 #include "l3/path_mtu.h"
 #include "neighbor/adjacency.h"
@@ -278,9 +279,19 @@ static void nexthop_api_encode(struct api_call *call, const struct nexthop_entry
 	s->mtu = nh->mtu == UINT16_MAX ? 0 : nh->mtu;
 	s->overhead = e->overhead;
 	nexthop_api_encode_path_mtu(call, e, s);
-	s->origin = api_strdup(call, e->cfg.id < NEXTHOP_API_MAX ? "api" : "system");
+	s->origin = api_strdup(call, e->cfg.id < NEXTHOP_API_MAX ? owner_name(e->cfg.owner) : "system");
 	nexthop_api_encode_paths(call, nh, s);
 	out->state = s;
+}
+
+// Returns 0 also if there is no such next hop.
+static int nexthop_api_owns(const struct api_call *call, uint32_t id, struct error *err)
+{
+	const struct nexthop_entry *e = nexthop_get(id);
+	char text[16];
+
+	snprintf(text, sizeof(text), "%u", id);
+	return e ? api_owns(call, e->cfg.owner, "nexthop.id", text, err) : 0;
 }
 
 static int nexthop_api_add(struct api_call *call, const void *req, void *resp, struct error *err)
@@ -289,6 +300,9 @@ static int nexthop_api_add(struct api_call *call, const void *req, void *resp, s
 	struct nexthop_config c;
 	int ret = nexthop_api_decode(in->nexthop, &c, err);
 
+	c.owner = api_client(call)->owner;
+	if (ret == 0 && in->replace)
+		ret = nexthop_api_owns(call, c.id, err);
 	if (ret == 0)
 		ret = nexthop_add(&c, in->replace, err);
 	if (ret == 0)
@@ -296,16 +310,67 @@ static int nexthop_api_add(struct api_call *call, const void *req, void *resp, s
 	return ret;
 }
 
-static int nexthop_api_del(struct api_call *call, const void *req, void *resp, struct error *err)
+// When one is refused, those before it are removed; the last one first, because a group uses its members.
+static int nexthop_api_add_all(struct api_call *call, const void *req, void *resp, struct error *err)
 {
-	uint32_t id = ((const Corelane__V1__NexthopDelRequest *)req)->id;
+	const Corelane__V1__NexthopAddAllRequest *in = req;
+	Corelane__V1__NexthopAddAllReply *out = resp;
+	struct nexthop_config c;
+	size_t n = 0;
+	int ret = 0;
+
+	while (n < in->n_nexthops && ret == 0) {
+		ret = nexthop_api_decode(in->nexthops[n], &c, err);
+		c.owner = api_client(call)->owner;
+		if (ret == 0)
+			ret = nexthop_add(&c, false, err);
+		n += ret == 0;
+	}
+	if (ret == 0) {
+		out->added = (uint32_t)n;
+		return 0;
+	}
+	err->index = (uint32_t)n;
+	while (n-- > 0)
+		nexthop_del(in->nexthops[n]->id, NULL);
+	return ret;
+}
+
+static int nexthop_api_may_del(struct api_call *call, uint32_t id, struct error *err)
+{
 	char text[16];
 
 	snprintf(text, sizeof(text), "%u", id);
 	if (id >= NEXTHOP_API_MAX)
 		return error_set(err, EPERM, "nexthop.id", text, LIMIT_NEXTHOP_ID_VALID,
 				 "belongs to the router itself");
-	return nexthop_del(id, err);
+	return nexthop_api_owns(call, id, err);
+}
+
+static int nexthop_api_del(struct api_call *call, const void *req, void *resp, struct error *err)
+{
+	uint32_t id = ((const Corelane__V1__NexthopDelRequest *)req)->id;
+	int ret = nexthop_api_may_del(call, id, err);
+
+	return ret < 0 ? ret : nexthop_del(id, err);
+}
+
+static int nexthop_api_del_all(struct api_call *call, const void *req, void *resp, struct error *err)
+{
+	const Corelane__V1__NexthopDelAllRequest *in = req;
+	size_t i;
+	int ret = 0;
+
+	for (i = 0; i < in->n_ids && ret == 0; i++) {
+		ret = nexthop_api_may_del(call, in->ids[i], err);
+		if (ret < 0)
+			err->index = (uint32_t)i;
+	}
+	if (ret == 0)
+		ret = nexthop_del_all(in->ids, in->n_ids, err);
+	if (ret == 0)
+		((Corelane__V1__NexthopDelAllReply *)resp)->deleted = (uint32_t)in->n_ids;
+	return ret;
 }
 
 static int nexthop_api_list(struct api_call *call, const void *req, void *cursor, void *item, struct error *err)
@@ -332,8 +397,12 @@ static int nexthop_api_list(struct api_call *call, const void *req, void *cursor
 static const struct api_method methods[] = {
 	{"corelane.v1.Nexthops", "Add", &corelane__v1__nexthop_add_request__descriptor,
 	 &corelane__v1__nexthop__descriptor, .unary = nexthop_api_add},
+	{"corelane.v1.Nexthops", "AddAll", &corelane__v1__nexthop_add_all_request__descriptor,
+	 &corelane__v1__nexthop_add_all_reply__descriptor, .unary = nexthop_api_add_all},
 	{"corelane.v1.Nexthops", "Del", &corelane__v1__nexthop_del_request__descriptor,
 	 &corelane__v1__empty__descriptor, .unary = nexthop_api_del},
+	{"corelane.v1.Nexthops", "DelAll", &corelane__v1__nexthop_del_all_request__descriptor,
+	 &corelane__v1__nexthop_del_all_reply__descriptor, .unary = nexthop_api_del_all},
 	{"corelane.v1.Nexthops", "List", &corelane__v1__nexthop_list_request__descriptor,
 	 &corelane__v1__nexthop__descriptor, .next = nexthop_api_list, .cursor_size = sizeof(uint32_t)},
 };

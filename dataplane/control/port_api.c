@@ -21,6 +21,7 @@ static int port_api_add(struct api_call *call, const void *req, void *resp, stru
 	p = port_add(&c, err);
 	if (p == NULL)
 		return -(err->code ? err->code : EINVAL);
+	p->owner = api_client(call)->owner;
 	port_encode(call, p, resp);
 	return 0;
 }
@@ -31,11 +32,12 @@ static int port_api_set(struct api_call *call, const void *req, void *resp, stru
 	struct port_config c;
 	struct port *p;
 	size_t i;
-	int ret = 0;
+	int ret;
 
 	p = port_find(in->port->name);
 	if (p == NULL)
 		return error_set(err, ENOENT, "port.name", in->port->name, NULL, "there is no such port");
+	ret = api_owns(call, p->owner, "port.name", in->port->name, err);
 	c = p->cfg;
 	for (i = 0; i < in->n_fields && ret == 0; i++)
 		ret = port_decode_field(in->port, in->fields[i], &c, err);
@@ -48,7 +50,11 @@ static int port_api_set(struct api_call *call, const void *req, void *resp, stru
 
 static int port_api_del(struct api_call *call, const void *req, void *resp, struct error *err)
 {
-	return port_del(((const Corelane__V1__PortDelRequest *)req)->name, err);
+	const char *name = ((const Corelane__V1__PortDelRequest *)req)->name;
+	const struct port *p = port_find(name);
+	int ret = p ? api_owns(call, p->owner, "port.name", name, err) : 0;
+
+	return ret < 0 ? ret : port_del(name, err);
 }
 
 static int port_api_list(struct api_call *call, const void *req, void *cursor, void *item, struct error *err)
@@ -81,6 +87,9 @@ static int port_api_assign(struct api_call *call, const void *req, void *resp, s
 	if (p == NULL)
 		return error_set(err, ENOENT, "name", in->name, NULL, "there is no such port");
 	snprintf(text, sizeof(text), "%u", in->queue);
+	if (port_polled_queues(p) == 0)
+		return error_set(err, EINVAL, "name", in->name, "its parent",
+				 "is a sub-port, whose packets come in by the queues of its parent");
 	snprintf(valid, sizeof(valid), "0 to %u", p->n_queues - 1u);
 	if (in->queue >= p->n_queues)
 		return error_set(err, ERANGE, "queue", text, valid, "the port has no such queue");

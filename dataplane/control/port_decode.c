@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Decodes a port's message into its configuration (api/port.proto).
+#include "control/port_boot.h"
 #include "control/port_message.h"
 
 #include <errno.h>
@@ -7,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/check.h"
+#include "api/fields.h"
 #include "eth/source_check.h"
 #include "flow/quota.h"
 #include "l2/bridge.h"
@@ -47,6 +48,19 @@ static int port_decode_tap(const PbPort *in, struct port_config *c, struct error
 	return 0;
 }
 
+static int port_decode_subport(const PbPort *in, struct port_config *c, struct error *err)
+{
+	const struct port *parent = port_find(in->subport->parent);
+
+	if (parent == NULL)
+		return error_set(err, ENOENT, "port.subport.parent", in->subport->parent, "the name of a tenant port",
+				 "there is no such port");
+	c->parent = parent->id;
+	c->tag = (uint16_t)in->subport->vlan;
+	c->outer_tag = (uint16_t)in->subport->outer_vlan;
+	return 0;
+}
+
 static int port_decode_device(const PbPort *in, struct port_config *c, struct error *err)
 {
 	int ret;
@@ -67,6 +81,7 @@ static int port_decode_device(const PbPort *in, struct port_config *c, struct er
 		c->client = in->memif->role == CORELANE__V1__MEMIF_ROLE__MEMIF_ROLE_CLIENT;
 		c->ring_size = in->memif->ring_size;
 		c->buffer_size = in->memif->buffer_size;
+		c->whole_segments = in->memif->whole_segments;
 		PORT_DECODE_TEXT(c->secret, in->memif->secret);
 		PORT_DECODE_TEXT(c->socket, in->memif->socket);
 		return port_decode_access(in->memif->socket_owner, in->memif->socket_group, in->memif->socket_mode, c,
@@ -77,6 +92,9 @@ static int port_decode_device(const PbPort *in, struct port_config *c, struct er
 		PORT_DECODE_TEXT(c->socket, in->vhost->socket);
 		return port_decode_access(in->vhost->socket_owner, in->vhost->socket_group, in->vhost->socket_mode, c,
 					  err);
+	case CORELANE__V1__PORT__DEVICE_SUBPORT:
+		c->kind = "subport";
+		return port_decode_subport(in, c, err);
 	default:
 		return -EINVAL; // api/port.proto has no other
 	}
@@ -195,10 +213,78 @@ PORT_DECODE_VALUE(unresolved_rate, routed_config_edit(c)->unresolved_rate)
 PORT_DECODE_VALUE(no_anycast_gateway, routed_config_edit(c)->no_gateway_echo)
 PORT_DECODE_VALUE(stateful, c->stateful)
 PORT_DECODE_VALUE(source_check, source_check_config_edit(c)->check)
+PORT_DECODE_VALUE(allow_router, source_check_config_edit(c)->allow_router)
+PORT_DECODE_VALUE(allow_dhcp_server, source_check_config_edit(c)->allow_dhcp_server)
 PORT_DECODE_VALUE(flow_limit, flow_quota_config_edit(c)->limit)
 PORT_DECODE_VALUE(flow_rate, flow_quota_config_edit(c)->rate)
 PORT_DECODE_VALUE(mode, spread_config_edit(c)->mode)
 PORT_DECODE_VALUE(ring_full, spread_config_edit(c)->ring_full)
+
+PORT_DECODE_VALUE(dhcp4, boot_config_edit(c)->dhcp4)
+PORT_DECODE_VALUE(dhcp6, boot_config_edit(c)->dhcp6)
+PORT_DECODE_VALUE(router_advertisements, boot_config_edit(c)->advert)
+PORT_DECODE_VALUE(slaac, boot_config_edit(c)->slaac)
+PORT_DECODE_VALUE(lease_seconds, boot_config_edit(c)->lease_seconds)
+
+PORT_DECODE(boot_addresses)
+{
+	return port_boot_addresses(in, boot_config_edit(c), err);
+}
+
+PORT_DECODE(boot_routers)
+{
+	struct boot_config *b = boot_config_edit(c);
+
+	return port_boot_hosts("port.boot_routers", in->boot_routers, in->n_boot_routers, b->routers, &b->n_routers,
+			       err);
+}
+
+PORT_DECODE(boot_routes)
+{
+	return port_boot_routes(in, boot_config_edit(c), err);
+}
+
+PORT_DECODE(dns_servers)
+{
+	struct boot_config *b = boot_config_edit(c);
+
+	return port_boot_hosts("port.dns_servers", in->dns_servers, in->n_dns_servers, b->dns, &b->n_dns, err);
+}
+
+PORT_DECODE(ntp_servers)
+{
+	struct boot_config *b = boot_config_edit(c);
+
+	return port_boot_hosts("port.ntp_servers", in->ntp_servers, in->n_ntp_servers, b->ntp, &b->n_ntp, err);
+}
+
+PORT_DECODE(dns_domain)
+{
+	struct boot_config *b = boot_config_edit(c);
+
+	return port_boot_domain("port.dns_domain", in->dns_domain, b->domain, sizeof(b->domain), err);
+}
+
+PORT_DECODE(host_name)
+{
+	struct boot_config *b = boot_config_edit(c);
+
+	return port_boot_domain("port.host_name", in->host_name, b->host, sizeof(b->host), err);
+}
+
+PORT_DECODE(boot_file)
+{
+	struct boot_config *b = boot_config_edit(c);
+
+	memset(b->file, 0, sizeof(b->file));
+	PORT_DECODE_TEXT(b->file, in->boot_file);
+	return 0;
+}
+
+PORT_DECODE(boot_server)
+{
+	return port_boot_server(in, boot_config_edit(c), err);
+}
 
 PORT_DECODE(addresses)
 {
@@ -278,6 +364,8 @@ static const struct port_field {
 	FIELD(flow_limit),
 	FIELD(flow_rate),
 	FIELD(source_check),
+	FIELD(allow_router),
+	FIELD(allow_dhcp_server),
 	FIELD(egress_rules),
 	FIELD(ingress_rules),
 	FIELD(egress_meter),
@@ -288,6 +376,20 @@ static const struct port_field {
 	FIELD(spread_workers),
 	FIELD(polled_by),
 	FIELD(unresolved_rate),
+	FIELD(dhcp4),
+	FIELD(dhcp6),
+	FIELD(router_advertisements),
+	FIELD(slaac),
+	FIELD(boot_addresses),
+	FIELD(boot_routers),
+	FIELD(boot_routes),
+	FIELD(dns_servers),
+	FIELD(dns_domain),
+	FIELD(host_name),
+	FIELD(ntp_servers),
+	FIELD(lease_seconds),
+	FIELD(boot_file),
+	FIELD(boot_server),
 };
 
 API_FIELDS(port, port_fields)
@@ -302,7 +404,10 @@ int port_decode(const PbPort *in, struct port_config *c, struct error *err)
 	unsigned i;
 	int ret;
 
-	*c = (struct port_config){.role = (enum port_role)in->role, .vrf = UINT16_MAX, .bridge = UINT16_MAX};
+	*c = (struct port_config){.role = (enum port_role)in->role,
+				  .vrf = UINT16_MAX,
+				  .bridge = UINT16_MAX,
+				  .offload = (enum port_offload)in->offload};
 	PORT_DECODE_TEXT(c->name, in->name);
 	ret = port_decode_device(in, c, err);
 	if (ret == 0)

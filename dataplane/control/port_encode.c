@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Encodes a port as a message (api/port.proto).
+#include "base/owner.h"
+#include "control/port_boot.h"
 #include "control/port_message.h"
 
 #include "eth/source_check.h"
 #include "flow/quota.h"
 #include "graph/counters.h"
+#include "graph/held.h"
 #include "l2/bridge.h"
 #include "l3/underlay.h"
 #include "l3/vrf.h"
@@ -71,9 +74,17 @@ static void port_encode_device(struct api_call *call, const struct port_config *
 		out->memif->secret = api_strdup(call, api_client(call)->role < ROLE_ADMINISTER ? "" : c->secret);
 		out->memif->ring_size = c->ring_size;
 		out->memif->buffer_size = c->buffer_size;
+		out->memif->whole_segments = c->whole_segments;
 		out->memif->socket_owner = api_strdup(call, c->socket_owner);
 		out->memif->socket_group = api_strdup(call, c->socket_group);
 		out->memif->socket_mode = api_strdup(call, c->socket_mode);
+	} else if (strcmp(c->kind, "subport") == 0) {
+		out->device_case = CORELANE__V1__PORT__DEVICE_SUBPORT;
+		out->subport = api_alloc(call, sizeof(*out->subport));
+		corelane__v1__subport_device__init(out->subport);
+		out->subport->parent = api_strdup(call, port_get(c->parent) ? port_get(c->parent)->cfg.name : "");
+		out->subport->vlan = c->tag;
+		out->subport->outer_vlan = c->outer_tag;
 	} else {
 		out->device_case = CORELANE__V1__PORT__DEVICE_VHOST;
 		out->vhost = api_alloc(call, sizeof(*out->vhost));
@@ -90,9 +101,9 @@ static void port_encode_queues(struct api_call *call, const struct port *p, Core
 {
 	unsigned i;
 
-	s->n_queues = p->n_queues;
-	s->queues = api_alloc(call, p->n_queues * sizeof(*s->queues));
-	for (i = 0; i < p->n_queues; i++) {
+	s->n_queues = port_polled_queues(p);
+	s->queues = api_alloc(call, (s->n_queues + 1) * sizeof(*s->queues));
+	for (i = 0; i < s->n_queues; i++) {
 		s->queues[i] = api_alloc(call, sizeof(**s->queues));
 		corelane__v1__port_queue__init(s->queues[i]);
 		s->queues[i]->index = i;
@@ -124,6 +135,18 @@ static void port_encode_counters(struct api_call *call, struct port *p, Corelane
 		s->counters->dropped += counters_drops(p->id, (uint16_t)i);
 }
 
+static void port_encode_takes(struct api_call *call, const struct port *p, Corelane__V1__PortState *s)
+{
+	static const char *const names[] = {"checksum", "tcp4", "tcp6", "ecn", "udp4", "udp6", "whole"};
+	uint16_t takes = __atomic_load_n(&p->takes, __ATOMIC_RELAXED);
+	unsigned i;
+
+	s->takes = api_alloc(call, sizeof(names));
+	for (i = 0; i < RTE_DIM(names); i++)
+		if (takes & 1u << i)
+			s->takes[s->n_takes++] = api_strdup(call, names[i]);
+}
+
 static void port_encode_state(struct api_call *call, struct port *p, PbPort *out)
 {
 	Corelane__V1__PortState *s = api_alloc(call, sizeof(*s));
@@ -140,7 +163,14 @@ static void port_encode_state(struct api_call *call, struct port *p, PbPort *out
 	s->last_error = api_strdup(call, p->last_error);
 	s->flows = flow_quota_get(p->id).flows;
 	s->flows_refused = flow_quota_get(p->id).refused;
+	s->learn_too_many = mac_learn_too_many_of(p->id);
 	s->source_check = (Corelane__V1__SourceCheck)source_check_in_effect(&p->cfg);
+	s->dhcp4_answers = boot_counts(p->id)->dhcp4;
+	s->dhcp6_answers = boot_counts(p->id)->dhcp6;
+	s->router_adverts = boot_counts(p->id)->adverts;
+	s->buffers_kept = p->kept;
+	s->buffers_waiting = held_by(p->id);
+	port_encode_takes(call, p, s);
 	port_encode_queues(call, p, s);
 	port_encode_counters(call, p, s);
 	out->state = s;
@@ -152,8 +182,9 @@ void port_encode(struct api_call *call, struct port *p, PbPort *out)
 
 	out->name = api_strdup(call, c->name);
 	out->role = (Corelane__V1__PortRole)c->role;
+	out->owner = api_strdup(call, owner_name(p->owner));
 	port_encode_device(call, c, out);
-	out->queues = c->queues;
+	out->queues = port_polled_queues(p) > 0 ? c->queues : 0; // a sub-port's are its parent's
 	out->mtu = c->mtu;
 	out->disabled = c->disabled;
 	out->vlan = c->vlan;
@@ -171,6 +202,9 @@ void port_encode(struct api_call *call, struct port *p, PbPort *out)
 	out->no_anycast_gateway = routed_config(c)->no_gateway_echo;
 	out->stateful = c->stateful;
 	out->source_check = (Corelane__V1__SourceCheck)source_check_config(c)->check;
+	out->allow_router = source_check_config(c)->allow_router;
+	out->allow_dhcp_server = source_check_config(c)->allow_dhcp_server;
+	out->offload = (Corelane__V1__Offload)c->offload;
 	out->flow_limit = flow_quota_config(c)->limit;
 	out->flow_rate = flow_quota_config(c)->rate;
 	out->egress_meter = port_encode_meter(call, meters_config(c)->egress);
@@ -183,5 +217,6 @@ void port_encode(struct api_call *call, struct port *p, PbPort *out)
 	out->ring_full = (Corelane__V1__RingFull)spread_config(c)->ring_full;
 	out->spread_workers = port_encode_weights(call, spread_config(c), &out->n_spread_workers);
 	out->polled_by = port_encode_polled_by(call, spread_config(c), &out->n_polled_by);
+	port_encode_boot(call, boot_config(c), out);
 	port_encode_state(call, p, out);
 }

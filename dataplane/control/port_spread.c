@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Decodes and encodes how a port's packets are spread over workers (api/port.proto): weights, pollers and queues.
 #include "control/port_message.h"
 
 #include <errno.h>
@@ -83,5 +84,5 @@ void port_encode_queue(const struct port_queue *q, Corelane__V1__PortQueue *out)
 
 	out->moving = q->owner != q->rx_worker;
 	out->spread = v && v->all_to != SPREAD_LOCAL;
-	out->order_given_up = v ? v->gave_up : 0;
+	out->order_given_up = v ? __atomic_load_n(&v->gave_up, __ATOMIC_RELAXED) : 0;
 }

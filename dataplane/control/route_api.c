@@ -26,6 +26,7 @@ static struct parsed *route_api_decode(struct api_call *call, Corelane__V1__Rout
 				       struct error *err)
 {
 	struct parsed *out = api_alloc(call, (n + 1) * sizeof(*out));
+	uint8_t origin = route_origin_of(api_client(call)->owner);
 	struct vrf *v = NULL;
 	size_t i;
 
@@ -36,7 +37,7 @@ static struct parsed *route_api_decode(struct api_call *call, Corelane__V1__Rout
 			return NULL;
 		}
 		out[i].v = v;
-		out[i].r = (struct rib_route){.nexthop = in[i]->nexthop, .origin = ROUTE_API};
+		out[i].r = (struct rib_route){.nexthop = in[i]->nexthop, .origin = origin};
 	}
 	return out;
 }
@@ -54,7 +55,9 @@ static int route_api_add(struct api_call *call, const void *req, void *resp, str
 	for (i = 0; i < in->n_routes && ret == 0; i++) {
 		ret = nexthop_usable(r[i].r.nexthop, "route.nexthop", err);
 		if (ret == 0)
-			ret = route_check(r[i].v, &r[i].p, ROUTE_API, err);
+			ret = nexthop_carries(r[i].r.nexthop, r[i].p.addr.family, "route.nexthop", err);
+		if (ret == 0)
+			ret = route_check(r[i].v, &r[i].p, r[i].r.origin, err);
 		if (ret < 0)
 			err->index = (uint32_t)i;
 	}
@@ -80,14 +83,16 @@ static int route_api_del(struct api_call *call, const void *req, void *resp, str
 		return -err->code;
 	for (i = 0; i < in->n_routes && ret == 0; i++) {
 		route = rib_get(r[i].v->rib[family_index(r[i].p.addr.family)], &r[i].p);
-		if (route == NULL || route->origin != ROUTE_API) {
-			ret = error_set(err, route ? EPERM : ENOENT, "route.prefix", ip_format_prefix(&r[i].p, text),
-					NULL, route ? "is removed with its port" : "there is no such route");
+		if (route == NULL)
+			ret = error_set(err, ENOENT, "route.prefix", ip_format_prefix(&r[i].p, text), NULL,
+					"there is no such route");
+		else if (route->origin != r[i].r.origin)
+			ret = route_unset(r[i].v, &r[i].p, r[i].r.origin, err); // says why it refuses
+		if (ret < 0)
 			err->index = (uint32_t)i;
-		}
 	}
 	for (i = 0; i < in->n_routes && ret == 0; i++) {
-		if (route_unset(r[i].v, &r[i].p, ROUTE_API, err) == 0)
+		if (route_unset(r[i].v, &r[i].p, r[i].r.origin, err) == 0)
 			out->changed++; // a prefix that the request names twice is gone already
 	}
 	return ret;

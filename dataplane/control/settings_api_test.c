@@ -20,34 +20,8 @@
 #include "overlay/overlay.h"
 #include "system.pb-c.h"
 
+#define SYSTEM "corelane.v1.System"
 #define PbSettings Corelane__V1__Settings
-
-static struct test_conn t;
-static uint32_t id;
-
-static int setup(void **state)
-{
-	id = 1;
-	test_conn_open(&t);
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	test_conn_close(&t);
-	return 0;
-}
-
-static Ttrpc__Response *ask(const char *method, const ProtobufCMessage *req)
-{
-	struct test_frame *f;
-
-	test_conn_request(&t, id, 0, "corelane.v1.System", method, req);
-	id += 2;
-	f = test_conn_wait(&t);
-	assert_non_null(f);
-	return ttrpc__response__unpack(NULL, f->h.length, f->data);
-}
 
 static PbSettings *answer(Ttrpc__Response *r)
 {
@@ -65,7 +39,7 @@ static PbSettings *get(void)
 {
 	Corelane__V1__Empty req = CORELANE__V1__EMPTY__INIT;
 
-	return answer(ask("GetSettings", &req.base));
+	return answer(test_ask(SYSTEM, "GetSettings", &req.base));
 }
 
 static Ttrpc__Response *set(PbSettings *s, char **fields, size_t n)
@@ -75,7 +49,7 @@ static Ttrpc__Response *set(PbSettings *s, char **fields, size_t n)
 	req.settings = s;
 	req.fields = fields;
 	req.n_fields = n;
-	return ask("SetSettings", &req.base);
+	return test_ask(SYSTEM, "SetSettings", &req.base);
 }
 
 static void assert_same(const PbSettings *a, const PbSettings *b)
@@ -292,5 +266,5 @@ int main(void)
 		cmocka_unit_test(all_or_nothing),           cmocka_unit_test(ports_change_places),
 	};
 
-	return cmocka_run_group_tests(tests, setup, teardown);
+	return cmocka_run_group_tests(tests, test_ask_setup, test_ask_teardown);
 }

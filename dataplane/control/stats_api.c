@@ -204,7 +204,7 @@ static const char *unit_of(const char *name)
 					 : "events";
 }
 
-static int stats(struct api_call *call, const void *req, void *cursor, void *item, struct error *err)
+static int stats_api_next(struct api_call *call, const void *req, void *cursor, void *item, struct error *err)
 {
 	const Corelane__V1__StatListRequest *in = req;
 	struct stat_cursor *c = cursor;
@@ -242,6 +242,6 @@ static const struct api_method methods[] = {
 	{"corelane.v1.Stats", "Graph", &corelane__v1__node_list_request__descriptor, &corelane__v1__node__descriptor,
 	 .next = stats_api_graph, .cursor_size = sizeof(struct node_cursor)},
 	{"corelane.v1.Stats", "List", &corelane__v1__stat_list_request__descriptor, &corelane__v1__stat__descriptor,
-	 .next = stats, .done = stats_done, .cursor_size = sizeof(struct stat_cursor)},
+	 .next = stats_api_next, .done = stats_done, .cursor_size = sizeof(struct stat_cursor)},
 };
 API_METHODS(methods)

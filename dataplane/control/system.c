@@ -18,6 +18,7 @@
 #include "control/master_turns.h"
 #include "flow/flow.h"
 #include "graph/counters.h"
+#include "keep/keep.h"
 #include "l2/bridge.h"
 #include "l3/nexthop.h"
 #include "l3/tunnel.h"
@@ -108,6 +109,23 @@ static void system_encode_api(struct api_call *call, Corelane__V1__Status *out)
 	}
 }
 
+static void system_encode_kept(struct api_call *call, Corelane__V1__Status *out)
+{
+	const struct keep_status *k = keep_status();
+
+	if (k->directory == NULL)
+		return;
+	out->kept = api_alloc(call, sizeof(*out->kept));
+	corelane__v1__kept_state__init(out->kept);
+	out->kept->directory = api_strdup(call, k->directory);
+	out->kept->bytes = k->bytes;
+	out->kept->changes = k->changes;
+	out->kept->restored = k->restored;
+	out->kept->refused = k->refused;
+	out->kept->restore_ns = k->restore_ns;
+	out->kept->problem = api_strdup(call, k->problem);
+}
+
 static int system_status(struct api_call *call, const void *req, void *resp, struct error *err)
 {
 	Corelane__V1__Status *out = resp;
@@ -139,6 +157,7 @@ static int system_status(struct api_call *call, const void *req, void *resp, str
 	out->open_files = open_files();
 	out->master = master_turns_encode(call);
 	system_encode_api(call, out);
+	system_encode_kept(call, out);
 	system_encode_traffic(out);
 	return 0;
 }

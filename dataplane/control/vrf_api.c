@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "api/api.h"
+#include "base/owner.h"
 #include "l3/tunnel.h"
 #include "l3/vrf.h"
 #include "vrf.pb-c.h"
@@ -14,6 +15,7 @@ static void vrf_api_encode(struct api_call *call, const struct vrf *v, Corelane_
 
 	out->name = api_strdup(call, v->name);
 	out->id = v->id;
+	out->owner = api_strdup(call, owner_name(v->owner));
 	out->routes_ipv4 = rib_count(v->rib[0]);
 	out->routes_ipv6 = rib_count(v->rib[1]);
 	out->router_mac = api_strdup(call, mac_format(&tunnel_router_mac, mac));
@@ -27,6 +29,7 @@ static int vrf_api_add(struct api_call *call, const void *req, void *resp, struc
 	v = vrf_add(in->vrf->name, in->vrf->id, err);
 	if (v == NULL)
 		return -(err->code ? err->code : EINVAL);
+	v->owner = api_client(call)->owner;
 	vrf_api_encode(call, v, resp);
 	return 0;
 }
@@ -34,8 +37,13 @@ static int vrf_api_add(struct api_call *call, const void *req, void *resp, struc
 // Answers once the routes are gone, so that the client can delete their next hops.
 static int vrf_api_del(struct api_call *call, const void *req, void *cursor, void *item, struct error *err)
 {
+	const char *name = ((const Corelane__V1__VrfDelRequest *)req)->name;
 	uint64_t *serial = cursor; // 0: not deleted yet
-	int ret = *serial ? 0 : vrf_del(((const Corelane__V1__VrfDelRequest *)req)->name, err);
+	const struct vrf *v = *serial ? NULL : vrf_find(name);
+	int ret = v ? api_owns(call, v->owner, "vrf.name", name, err) : 0;
+
+	if (ret == 0 && *serial == 0)
+		ret = vrf_del(name, err);
 
 	if (ret < 0)
 		return ret;

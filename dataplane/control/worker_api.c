@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "api/api.h"
-#include "api/check.h"
+#include "api/fields.h"
 #include "control/worker_message.h"
 #include "port/registry.h"
 #include "worker/handoff.h"

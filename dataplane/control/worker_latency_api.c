@@ -87,7 +87,7 @@ static void worker_latency_api_encode(struct api_call *call, const struct worker
 	worker_latency_api_encode_longest(call, w, out);
 }
 
-static int latency(struct api_call *call, const void *req, void *cursor, void *item, struct error *err)
+static int worker_api_latency(struct api_call *call, const void *req, void *cursor, void *item, struct error *err)
 {
 	const Corelane__V1__WorkerLatencyRequest *in = req;
 	uint32_t *next = cursor;
@@ -105,7 +105,7 @@ static int latency(struct api_call *call, const void *req, void *cursor, void *i
 	return 0;
 }
 
-static int history(struct api_call *call, const void *req, void *cursor, void *item, struct error *err)
+static int worker_api_history(struct api_call *call, const void *req, void *cursor, void *item, struct error *err)
 {
 	static struct history_sample samples[2 * HISTORY_SAMPLES]; // static: large. Master only
 	Corelane__V1__WorkerHistory *out = item;
@@ -189,11 +189,11 @@ static int worker_latency_api_ports(struct api_call *call, const void *req, void
 
 static const struct api_method methods[] = {
 	{"corelane.v1.Workers", "Latency", &corelane__v1__worker_latency_request__descriptor,
-	 &corelane__v1__worker_latency__descriptor, .next = latency, .cursor_size = sizeof(uint32_t)},
+	 &corelane__v1__worker_latency__descriptor, .next = worker_api_latency, .cursor_size = sizeof(uint32_t)},
 	{"corelane.v1.Workers", "ResetLatency", &corelane__v1__worker_latency_request__descriptor,
 	 &corelane__v1__empty__descriptor, .unary = worker_latency_api_reset},
 	{"corelane.v1.Workers", "History", &corelane__v1__worker_history_request__descriptor,
-	 &corelane__v1__worker_history__descriptor, .next = history, .cursor_size = sizeof(uint32_t)},
+	 &corelane__v1__worker_history__descriptor, .next = worker_api_history, .cursor_size = sizeof(uint32_t)},
 	{"corelane.v1.Workers", "Ports", &corelane__v1__worker_ports_request__descriptor,
 	 &corelane__v1__worker_port__descriptor, .next = worker_latency_api_ports, .cursor_size = sizeof(uint32_t)},
 };

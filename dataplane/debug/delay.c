@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Makes each loop of a worker longer by a fixed time.
 #include "debug/delay.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Makes a worker call the kernel in a way that its filter forbids.
 #include "debug/forbidden_call.h"
 
 #include <stddef.h>

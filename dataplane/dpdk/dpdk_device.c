@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Parses the arguments of a device, finds it among the devices that exist, and plugs it in.
 #include "dpdk/dpdk_device.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// EAL with no file that outlives the process, no devices of its own choice, and one lcore.
 #include "dpdk/eal_init.h"
 
 #include <errno.h>
@@ -35,8 +36,8 @@ int eal_start_process(const struct eal_process *p, struct error *err)
 	argv[argc++] = p->hugepages ? "--in-memory" : "--no-shconf"; // leaves no files; needs hugepages
 	argv[argc++] = "-a";                                         // probe no device unasked: ports name theirs
 	argv[argc++] = "0000:00:00.0";
-	argv[argc++] = "-m";
-	argv[argc++] = memory;
+	argv[argc++] = p->node_memory ? "--socket-mem" : "-m";
+	argv[argc++] = p->node_memory ? p->node_memory : memory;
 	argv[argc++] = "--log-level";
 	argv[argc++] = "lib.*:warning";
 	argv[argc++] = "--log-level";

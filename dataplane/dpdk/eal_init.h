@@ -11,6 +11,7 @@ struct eal_process {
 	const char *program, *prefix; // name, and beginning of the names of its files
 	unsigned cpu;                 // of the main lcore, below CPU_SETSIZE
 	unsigned memory_mb;
+	const char *node_memory; // MB of each NUMA node, for --socket-mem; NULL: memory_mb on the main lcore's
 	bool hugepages;
 	const char *more[EAL_MORE]; // further arguments
 	unsigned n_more;

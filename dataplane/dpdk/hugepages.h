@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-unsigned long hugepages_free_mb(void); // hugepages of the default size; 0: there are none
+// Free hugepages of the default size; 0: there are none.
+unsigned long hugepages_free_mb(void);
+unsigned long hugepages_free_mb_on(const char *root, unsigned node); // root: "" or a captured tree

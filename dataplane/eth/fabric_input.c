@@ -122,10 +122,9 @@ static inline edge_t fabric_ip4(struct rte_mbuf *m, struct pkt_meta *md, const s
 
 	if (unlikely(m->data_len < l3 + sizeof(*ip)))
 		return drop(m, fabric_truncated);
-	hlen = rte_ipv4_hdr_len(ip);
+	hlen = ip4_header_len(ip, m->data_len - l3);
 	len = rte_be_to_cpu_16(ip->total_length);
-	if (unlikely((ip->version_ihl >> 4) != 4 || hlen < sizeof(*ip) || m->data_len < l3 + hlen || len < hlen ||
-		     len > m->pkt_len - l3 || !ip4_checksum_ok(ip)))
+	if (unlikely(hlen == 0 || len < hlen || l3 + len > m->pkt_len || !ip4_checksum_ok_of(ip, hlen)))
 		return drop(m, fabric_bad_header);
 	if (unlikely(!underlay_is_local4(ip->dst_addr)))
 		return fabric_not_mine(m, f, &drop_fabric_not_local);
@@ -190,7 +189,7 @@ static inline edge_t fabric_one(struct rte_mbuf *m)
 	} else if (unlikely(f->vlan_be)) {
 		return drop(m, fabric_vlan);
 	}
-	if (unlikely(!eth_same(&eth->dst_addr, &f->mac) && !rte_is_multicast_ether_addr(&eth->dst_addr)))
+	if (unlikely(eth_word(&eth->dst_addr) != eth_word(&f->mac) && !rte_is_multicast_ether_addr(&eth->dst_addr)))
 		return drop(m, fabric_not_local_mac);
 	if (likely(type == RTE_BE16(RTE_ETHER_TYPE_IPV4)))
 		return fabric_ip4(m, md, f, l3);

@@ -87,7 +87,7 @@ static void tunnels(void **state)
 	assert_dropped(udp(&v4, 51234), "fabric_udp_port");
 }
 
-// MPLSoUDP sends a checksum over IPv6 by default, VXLAN does not.
+// Tunnels send a checksum over IPv6 by default.
 static void udp6_zero(void **state)
 {
 	struct nexthop_config c = {.id = FREE_ID,
@@ -109,6 +109,9 @@ static void udp6_zero(void **state)
 	assert_dropped(udp_with(&v6, 6635, 0), "fabric_udp6_zero");
 	c.tunnel.udp6_checksum = UDP6_CHECKSUM_DEFAULT;
 	c.tunnel.encap = encap_find("vxlan");
+	router_nexthop(&c);
+	assert_dropped(udp_with(&v6, 4789, 0), "fabric_udp6_zero");
+	c.tunnel.udp6_checksum = UDP6_CHECKSUM_OFF;
 	router_nexthop(&c);
 	assert_edge(udp_with(&v6, 4789, 0), "decap_vxlan");
 	assert_int_equal(nexthop_del(FREE_ID, NULL), 0);

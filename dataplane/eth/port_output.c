@@ -9,12 +9,7 @@ enum { TX = 1, HOLD };
 
 static inline edge_t port_output_one(struct rte_mbuf *m)
 {
-	struct pkt_meta *md = meta(m);
-	const struct nexthop *nh = md->nexthop;
-
-	rte_pktmbuf_adj(m, md->l3);
-	md->l3 = 0;
-	return adjacency_write(m, nh->adj) ? TX : HOLD;
+	return adjacency_write(m, meta(m)->nexthop->adj) ? TX : HOLD;
 }
 
 NODE_EACH(port_output, port_output_one, [TX] = "port_tx", [HOLD] = "neighbor_hold");

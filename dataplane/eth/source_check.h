@@ -12,6 +12,7 @@ enum source_check { SOURCE_CHECK_DEFAULT, SOURCE_CHECK_REVERSE_PATH, SOURCE_CHEC
 
 struct source_check_config { // of a port (PORT_SETTINGS()); also in port_fwd
 	uint8_t check;       // enum source_check
+	bool allow_router, allow_dhcp_server;
 };
 const struct source_check_config *source_check_config(const struct port_config *cfg);
 struct source_check_config *source_check_config_edit(struct port_config *cfg);

@@ -10,7 +10,7 @@
 #include "worker/handoff.h"
 #include "worker/worker.h"
 
-enum { TENANT = 1, FABRIC };
+enum { TENANT = 1, FABRIC, VLAN };
 
 DROP_REASON(worker_ring_full,
 	    "The ring to the worker that should finish the packet was full: that worker is overloaded or stalled. "
@@ -22,8 +22,7 @@ static void eth_spread_deal(struct rte_mbuf **pkts, unsigned n, struct spread_vi
 	unsigned i;
 
 	for (i = 0; i < n; i++) {
-		if (i + NODE_AHEAD < n)
-			rte_prefetch0(rte_pktmbuf_mtod(pkts[i + NODE_AHEAD], void *));
+		node_prefetch(pkts, i, n);
 		hash = spread_hash(pkts[i], fabric);
 		if (unlikely(hash == 0)) {
 			to[i] = v->home;
@@ -65,15 +64,14 @@ static void spread_give(struct rte_graph *graph, struct rte_node *node, struct r
 }
 
 static void spread_several(struct rte_graph *graph, struct rte_node *node, struct rte_mbuf **pkts, unsigned n,
-			   struct spread_view *v, bool fabric)
+			   struct spread_view *v, edge_t edge)
 {
 	struct rte_mbuf *some[NODE_CHUNK];
 	uint8_t to[NODE_CHUNK];
-	edge_t edge = fabric ? FABRIC : TENANT;
 	uint64_t left = v->targets;
 	unsigned i, k, t;
 
-	eth_spread_deal(pkts, n, v, fabric, to);
+	eth_spread_deal(pkts, n, v, edge == FABRIC, to);
 	for (i = k = 0; i < n; i++)
 		if (to[i] == SPREAD_LOCAL)
 			some[k++] = pkts[i];
@@ -89,20 +87,27 @@ static void spread_several(struct rte_graph *graph, struct rte_node *node, struc
 	}
 }
 
+// The port's input node. For tagged frames, the worker that receives them from here looks up the sub-port.
+static edge_t spread_edge(const struct port *port)
+{
+	if (port && __atomic_load_n(&port->input, __ATOMIC_RELAXED) == PORT_INPUT_TRUNK)
+		return VLAN;
+	return port && port->role == PORT_FABRIC ? FABRIC : TENANT;
+}
+
 static void spread_one_queue(struct rte_graph *graph, struct rte_node *node, struct rte_mbuf **pkts, unsigned n)
 {
 	struct port *port = rcu_read(port_table[pkts[0]->port]);
 	struct spread_view *v = port ? port->queues[meta(pkts[0])->arg % PORT_MAX_QUEUES].view : NULL;
-	bool fabric = port && port->role == PORT_FABRIC;
+	edge_t edge = spread_edge(port);
 	unsigned done, k;
 
 	for (done = 0; done < n; done += k) {
 		k = RTE_MIN(n - done, NODE_CHUNK);
 		if (v == NULL || v->all_to != SPREAD_SEVERAL)
-			spread_give(graph, node, pkts + done, k, v ? v->all_to : SPREAD_LOCAL, v ? v->full : 0,
-				    fabric ? FABRIC : TENANT);
+			spread_give(graph, node, pkts + done, k, v ? v->all_to : SPREAD_LOCAL, v ? v->full : 0, edge);
 		else
-			spread_several(graph, node, pkts + done, k, v, fabric);
+			spread_several(graph, node, pkts + done, k, v, edge);
 	}
 }
 
@@ -120,4 +125,4 @@ static uint16_t spread(struct rte_graph *graph, struct rte_node *node, void **ob
 	return n;
 }
 
-NODE(spread, spread, [TENANT] = "tenant_input", [FABRIC] = "fabric_input");
+NODE(spread, spread, [TENANT] = "tenant_input", [FABRIC] = "fabric_input", [VLAN] = "vlan_input");

@@ -218,16 +218,65 @@ static void strict_where_the_guest_is_known(void **state)
 	assert_dropped(router_frame(RED0, GATEWAY, GUEST, &other4), "source_address");
 }
 
+// A bridge without a gateway, where the guest's addresses are not known.
+static void guards_of_a_bridge(void **state)
+{
+	static const uint8_t router_types[] = {134, 137, 135};
+	static const char *const verdicts[] = {"source_router", "source_router", NULL};
+	struct packet dhcp = {.src = "10.7.0.2", .dst = "10.7.0.3", .sport = 67, .dport = 68};
+	struct packet dhcp6 = {.src = "fd07::2", .dst = "fd07::3", .sport = 547, .dport = 546};
+	struct packet icmp = {.src = "10.7.0.2", .dst = "10.7.0.3", .proto = IPPROTO_ICMP};
+	struct packet nd = {.src = "fe80::5", .dst = "ff02::1", .proto = IPPROTO_ICMPV6, .payload = 24};
+	struct port_config cfg;
+	struct rte_mbuf *m;
+	unsigned i;
+
+	set_check(LAN0, SOURCE_CHECK_STRICT, GUEST);
+	assert_dropped(router_frame(LAN0, OTHER, GUEST, &dhcp), "source_dhcp_server");
+	assert_dropped(router_frame(LAN0, OTHER, GUEST, &dhcp6), "source_dhcp_server");
+	for (i = 0; i < RTE_DIM(router_types); i++) {
+		m = router_frame(LAN0, OTHER, GUEST, &nd);
+		*rte_pktmbuf_mtod_offset(m, uint8_t *, 54) = router_types[i];
+		if (verdicts[i])
+			assert_dropped(m, verdicts[i]);
+		else
+			assert_edge(m, "bridge_input");
+	}
+	m = router_frame(LAN0, OTHER, GUEST, &icmp);
+	*rte_pktmbuf_mtod_offset(m, uint8_t *, 34) = 5;
+	assert_dropped(m, "source_router");
+	m = router_frame(LAN0, OTHER, GUEST, &dhcp);
+	m->data_len = m->pkt_len = 36; // the rest of the header in another buffer
+	assert_dropped(m, "source_unchecked");
+	m = router_frame(LAN0, OTHER, GUEST, &dhcp);
+	*rte_pktmbuf_mtod_offset(m, uint8_t *, 14) = 0x44;
+	assert_dropped(m, "source_unchecked");
+
+	cfg = router_config(LAN0);
+	source_check_config_edit(&cfg)->allow_router = source_check_config_edit(&cfg)->allow_dhcp_server = true;
+	router_set(LAN0, &cfg);
+	assert_edge(router_frame(LAN0, OTHER, GUEST, &dhcp), "bridge_input");
+	assert_edge(router_frame(LAN0, OTHER, GUEST, &dhcp6), "bridge_input");
+	m = router_frame(LAN0, OTHER, GUEST, &nd);
+	*rte_pktmbuf_mtod_offset(m, uint8_t *, 54) = 134;
+	assert_edge(m, "bridge_input");
+	source_check_config_edit(&cfg)->allow_router = source_check_config_edit(&cfg)->allow_dhcp_server = false;
+	router_set(LAN0, &cfg);
+	set_check(LAN0, SOURCE_CHECK_DEFAULT, "00:00:00:00:00:00");
+}
+
 // The short cut for most packets decides as the checks one by one.
 static void the_short_cut_is_the_same(void **state)
 {
 	static const char *const macs[] = {GUEST, OTHER};
 	static const char *const sources[] = {"10.0.0.2", "10.0.0.3", "10.0.0.1", "0.0.0.0", "fd00::2",
 					      "fd00::3",  "fd00::1",  "::",       "fe80::1"};
-	static const uint8_t protos[] = {IPPROTO_TCP, IPPROTO_UDP, IPPROTO_ICMPV6, IPPROTO_DSTOPTS, IPPROTO_FRAGMENT};
+	static const uint8_t protos[] = {IPPROTO_TCP,     IPPROTO_UDP,      IPPROTO_ICMPV6,
+					 IPPROTO_DSTOPTS, IPPROTO_FRAGMENT, IPPROTO_ICMP};
+	static const uint16_t ports[] = {1000, 67, 68, 546, 547};
 	static const uint16_t lengths[] = {14, 20, 33, 34, 53, 54, 60};
 	struct port_fwd quick = *port_fwds[RED0], slow = quick;
-	unsigned i, allowed = 0, n = RTE_DIM(sources) * RTE_DIM(macs) * RTE_DIM(protos) * RTE_DIM(lengths);
+	unsigned i, allowed = 0, n = RTE_DIM(sources) * RTE_DIM(macs) * RTE_DIM(protos) * RTE_DIM(lengths) * 25;
 
 	slow.guest4 = UINT32_MAX; // no packet has these
 	memset(slow.guest6, 0xff, sizeof(slow.guest6));
@@ -235,10 +284,12 @@ static void the_short_cut_is_the_same(void **state)
 		const char *src = sources[i % 9];
 		struct packet p = {.src = src,
 				   .dst = strchr(src, ':') ? "fd00::9" : "10.0.0.9",
-				   .proto = protos[i / 18 % RTE_DIM(protos)]};
+				   .proto = protos[i / 18 % RTE_DIM(protos)],
+				   .sport = ports[i / 756 % 5],
+				   .dport = ports[i / 3780]};
 		struct rte_mbuf *m = router_frame(RED0, GATEWAY, macs[i / 9 % 2], &p);
 
-		m->data_len = m->pkt_len = RTE_MIN(m->data_len, lengths[i / 90]);
+		m->data_len = m->pkt_len = RTE_MIN(m->data_len, lengths[i / 108 % RTE_DIM(lengths)]);
 		assert_ptr_equal(source_check(m, &quick), source_check(m, &slow));
 		allowed += source_check(m, &quick) == NULL;
 		rte_pktmbuf_free(m);
@@ -256,6 +307,7 @@ int main(void)
 		cmocka_unit_test(claims_of_the_gateway),
 		cmocka_unit_test(frames_of_802_3),
 		cmocka_unit_test(strict_where_the_guest_is_known),
+		cmocka_unit_test(guards_of_a_bridge),
 		cmocka_unit_test(the_short_cut_is_the_same),
 	};
 

@@ -8,6 +8,7 @@
 #include "flow/flow_private.h"
 #include "flow/quota.h"
 #include "flow/tcp.h"
+#include "policy/service.h"
 #include "worker/worker.h"
 
 #define SLICE_US 20           // budget of a slice; flows are handled in groups, so a slice may take a little longer
@@ -32,6 +33,18 @@ static struct walker {  // one worker's scan
 	unsigned round; // scans of all chunks since the start
 } __rte_cache_aligned walkers[WORKER_MAX];
 
+static void ager_count_service(const struct flow *f)
+{
+	uint64_t packets[2], bytes[2];
+	unsigned i;
+
+	for (i = 0; i < 2; i++) {
+		packets[i] = flow_packets(f, i);
+		bytes[i] = flow_bytes(f, i);
+	}
+	service_flow_ended(f->nat, packets, bytes);
+}
+
 // Ends those flows that are still live. n <= FLOW_REMOVE / 2.
 static void ager_end(struct flow *const *f, unsigned n)
 {
@@ -52,6 +65,8 @@ static void ager_end(struct flow *const *f, unsigned n)
 		struct flow *gone = flow_of(entries[i]);
 
 		flow_quota_return(worker, gone->owner);
+		if (nat_is_endpoint(gone->nat))
+			ager_count_service(gone);
 		if (gone->born_denied)
 			flow_quota_return_denied(worker, gone->owner);
 		__atomic_store_n(&gone->dir[0].gen, 0,
@@ -143,7 +158,7 @@ static bool ager_has_to_end(struct flow *f, uint16_t now)
 	if (state != FLOW_LIVE)
 		return state == FLOW_ENDED;
 	flow_forget_generation(f);
-	return ager_over(f, now) || (ager_stale(f) && flow_decide_again(f, 0, NULL, false) == -ESTALE);
+	return ager_over(f, now) || (ager_stale(f) && flow_decide_again(f, &(struct flow_again){0}) == -ESTALE);
 }
 
 static void ager_end_all(unsigned worker, struct flow *first, uint64_t ends)

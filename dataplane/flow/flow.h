@@ -31,15 +31,16 @@ enum flow_dir_flags {
 	FLOW_NAT = 1 << 1,    // rewrite to the reverse of the other direction's key
 	FLOW_WATCH = 1 << 2,  // every packet goes to flow_create: TCP that is not established
 	FLOW_MIRROR = 1 << 3, // its rules or its ports have mirrors
-	FLOW_ROUTED = 1 << 4, // nexthop is valid; else bridged: only the verdict counts
 	FLOW_TCP = 1 << 5,    // SYN, FIN and RST go to flow_create
 	FLOW_FIXED = 1 << 6,  // the next hop comes from the packet's label or VNI, not from a route
 	FLOW_METER = 1 << 7,  // its rules or its ports have meters
 };
 
+#define FLOW_UNOWNED UINT8_MAX // owner of a direction that no worker has seen since a restart
+
 struct flow_dir {
 	struct flow_key key;
-	uint32_t nexthop; // id, never of a group
+	uint32_t nexthop; // id, never of a group; in a bridge domain the way of its packets (bridged.h)
 	uint16_t gen;     // flow_zones[].gen of the decision; if it differs, the flow is stale
 	uint16_t seen;    // flow_now() of the last packet: all workers rw, races are harmless
 	uint8_t flags;    // enum flow_dir_flags
@@ -90,6 +91,17 @@ struct flow {
 	uint64_t other_bytes[2];
 } __rte_aligned(64);
 static_assert(sizeof(struct flow) == 192, "three cache lines");
+
+static inline uint64_t flow_packets(const struct flow *f, unsigned dir)
+{
+	return ((uint64_t)f->dir[dir].hi << 32 | f->dir[dir].packets) +
+	       __atomic_load_n(&f->other_packets[dir], __ATOMIC_RELAXED);
+}
+
+static inline uint64_t flow_bytes(const struct flow *f, unsigned dir)
+{
+	return f->dir[dir].bytes + __atomic_load_n(&f->other_bytes[dir], __ATOMIC_RELAXED);
+}
 
 extern struct flow *flows; // workers: ro, set once; number 0 is not a flow
 extern struct flow_table *flow_table;
@@ -159,7 +171,7 @@ uint32_t flow_used_range(void); // flows with this number or a higher one have n
 // --- Allocation. Called by the worker with this id. ---
 struct flow *flow_alloc(unsigned worker);              // NULL: none left. All zero; state is FLOW_FREE
 void flow_alloc_prefetch(unsigned worker, unsigned n); // n allocations are about to follow
-void flow_put_back(unsigned worker, struct flow *f);   // undoes flow_alloc(); the flow was never published
+void flow_unalloc(unsigned worker, struct flow *f);    // undoes flow_alloc(); the flow was never published
 
 // --- Ends of flows. ---
 void flow_poll(void);                         // master, each millisecond

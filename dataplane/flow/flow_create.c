@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // flow4_create, flow6_create: the slow path of flows. Takes packets without a flow or with a stale one, TCP's first and
 // last packets, fragments and ICMP errors.
-// Reads: port, vrf, l3, flags, nexthop (with META_NEXTHOP).  Writes: nexthop, hash.
-// Next: by the flow's next hop, or as without flows.
+// Reads: port, vrf, l3, flags, nexthop (with META_NEXTHOP); in bridge domains nexthop and out_port.
+// Writes: nexthop, hash; in bridge domains l3.
+// Next: by the flow's next hop, or as without flows; in bridge domains by the packet's target.
 #include <errno.h>
 
 #include "flow/act.h"
@@ -13,6 +14,8 @@
 #include "flow/fragment.h"
 #include "flow/quota.h"
 #include "flow/tcp.h"
+#include "l3/icmp.h"
+#include "policy/service.h"
 #include "port/registry.h"
 
 #define AHEAD 32u     // packets parsed and prefetched ahead
@@ -45,21 +48,23 @@ struct work {
 	unsigned worker;
 	uint32_t now;
 	flow_entry_t entry; // found by flow_lookup, 0: none
+	uint64_t hash[2];   // of the key and of its reverse, if there is no entry
 	unsigned again;     // times that an existing flow had to end
+	bool bridged;       // of a bridge domain
+	enum flow_flood flood;
 	struct rte_graph *graph;
 	struct rte_node *node;
+	struct flow_recent *recent;
 };
 
-static struct flow_question flow_create_question(const struct work *w, const struct flow_key *key, bool first_direction)
+static const struct nexthop *flow_create_via(const struct work *w)
 {
-	bool tunnel = w->md->flags & META_FROM_TUNNEL;
-	struct flow_question q = {.key = *key, .hash = flow_spread_hash(key)};
+	return (w->md->flags & META_NEXTHOP) && !w->bridged ? w->md->nexthop : NULL;
+}
 
-	if (first_direction) {
-		q.port = tunnel ? 0 : w->m->port;
-		q.via = (w->md->flags & META_NEXTHOP) ? w->md->nexthop : NULL;
-	}
-	return q;
+static uint16_t flow_create_port(const struct work *w)
+{
+	return w->md->flags & META_FROM_TUNNEL ? 0 : w->m->port;
 }
 
 // FLOW_WATCH if every packet may change the flow's TCP state.
@@ -85,7 +90,8 @@ static uint8_t flow_extras(const struct flow *f)
 	return flags;
 }
 
-// Writes the decision into both directions. gen: generation of the zone, read before the decision.
+// Writes the decision into both directions. gen: generation of the zone, read before the decision. A bridged packet
+// that finds its way here finds the flags that were decided for it.
 static void flow_create_apply(struct flow *f, const struct flow_answer *a, uint16_t gen, bool fixed)
 {
 	uint8_t deny = a->deny ? FLOW_DENY : 0, extras;
@@ -99,11 +105,11 @@ static void flow_create_apply(struct flow *f, const struct flow_answer *a, uint1
 	f->extras[1] = a->ingress.extras;
 	f->nat = a->nat.rule;
 	extras = flow_extras(f);
-	f->dir[0].nexthop = a->nexthop;
 	for (i = 0; i < 2; i++)
 		f->dir[i].flags = (uint8_t)(flow_watch(f) | deny | extras | (a->nat.rule ? FLOW_NAT : 0) |
 					    (f->dir[0].key.proto == IPPROTO_TCP ? FLOW_TCP : 0) |
 					    (fixed && i == 0 ? FLOW_FIXED : 0));
+	__atomic_store_n(&f->dir[0].nexthop, a->nexthop, __ATOMIC_RELEASE);
 	__atomic_store_n(&f->dir[0].gen, gen, __ATOMIC_RELEASE);
 }
 
@@ -113,7 +119,13 @@ static void flow_create_route_back(struct flow *f, uint16_t gen)
 	struct flow_key to = flow_key_reverse(&f->dir[0].key);
 	const struct nexthop *nh;
 
-	f->dir[1].nexthop = flow_route(&to, flow_spread_hash(&to), &nh);
+	f->dir[1].nexthop = flow_route(&to, &to, &nh);
+	__atomic_store_n(&f->dir[1].gen, gen, __ATOMIC_RELEASE);
+}
+
+static void flow_create_bridge_back(struct flow *f, uint32_t way, uint16_t gen)
+{
+	__atomic_store_n(&f->dir[1].nexthop, way, __ATOMIC_RELEASE);
 	__atomic_store_n(&f->dir[1].gen, gen, __ATOMIC_RELEASE);
 }
 
@@ -123,51 +135,80 @@ static void flow_create_count_hits(const struct flow_answer *a)
 	rules_hit(&a->ingress);
 }
 
-// True if the flow's ingress port was removed or moved to another VRF: another port may have its addresses now.
-static bool flow_create_orphaned(const struct flow *f)
+// True if the flow's ingress port was removed or moved to another zone: another port may have its addresses now.
+static bool flow_create_orphaned(uint16_t port, uint16_t zone)
 {
-	const struct port_fwd *p = rcu_read(port_fwds[f->port[0]]);
+	const struct port_fwd *p = rcu_read(port_fwds[port]);
 
-	return f->port[0] && (p == NULL || p->vrf != f->dir[0].key.zone);
+	return port && (p == NULL || (flow_zone_is_bridge(zone) ? (p->bridge | FLOW_ZONE_BRIDGE) : p->vrf) != zone);
+}
+
+// The way of direction 0 of a bridged flow, as a packet of either direction shows it.
+static uint32_t flow_create_way(const struct flow *f, const struct flow_again *p)
+{
+	uint32_t was = f->dir[0].nexthop, from = flow_way_in(p->way);
+
+	if (p->way == FLOW_WAY_NONE)
+		return was;
+	if (p->dir == 0)
+		return p->way;
+	if (from == 0) // which tunnel does not matter
+		from = flow_target_port(flow_way_target(was)) ? FLOW_TARGET_TUNNEL : flow_way_target(was);
+	return flow_way(flow_target_port(flow_way_target(p->way)), from);
+}
+
+// A bridged flow has new ports: no packet passes by its old flags until they are decided.
+static void flow_create_move(struct flow *f, uint32_t way)
+{
+	__atomic_store_n(&f->dir[0].nexthop, FLOW_WAY_NONE, __ATOMIC_RELEASE);
+	__atomic_store_n(&f->dir[1].nexthop, FLOW_WAY_NONE, __ATOMIC_RELEASE);
+	f->port[0] = flow_way_in(way);
 }
 
 // The caller holds the flow's lock, so that generations never run backwards.
-static int flow_create_decide_again(struct flow *f, unsigned dir, const struct nexthop *via, bool hit)
+static int flow_create_decide_again(struct flow *f, const struct flow_again *p)
 {
+	bool bridged = flow_zone_is_bridge(f->dir[0].key.zone);
 	uint16_t gen0 = __atomic_load_n(&flow_zones[f->dir[0].key.zone].gen, __ATOMIC_ACQUIRE);
 	uint16_t gen1 = __atomic_load_n(&flow_zones[f->dir[1].key.zone].gen, __ATOMIC_ACQUIRE);
 	struct flow_key out = flow_key_reverse(&f->dir[1].key);
+	uint32_t way = bridged ? flow_create_way(f, p) : f->dir[0].nexthop;
 	struct flow_question q = {.key = f->dir[0].key,
-				  .port = f->port[0],
-				  .hash = flow_spread_hash(&f->dir[0].key),
-				  .keep = f->nat ? &out : NULL};
+				  .port = bridged ? flow_way_in(way) : f->port[0],
+				  .target = bridged ? flow_way_target(way) : 0,
+				  .keep = f->nat ? &out : NULL,
+				  .keep_rule = f->nat};
 	struct flow_answer a;
 
-	if (f->dir[0].gen != gen0) {
-		if (flow_create_orphaned(f))
+	if (f->dir[0].gen != gen0 || f->dir[0].nexthop != way) {
+		if (flow_create_orphaned(q.port, q.key.zone))
 			return -ESTALE;
 		if (f->dir[0].flags & FLOW_FIXED)
-			q.via = via && dir == 0 ? via : rcu_read(nexthop_table[f->dir[0].nexthop]);
+			q.via = p->via && p->dir == 0 ? p->via : rcu_read(nexthop_table[f->dir[0].nexthop]);
 		flow_decide(&q, &a);
-		if (hit)
+		if (p->hit)
 			flow_create_count_hits(&a);
 		if (!a.stateful || a.nat.rule != f->nat)
 			return -ESTALE;
+		if (bridged && f->dir[0].nexthop != way)
+			flow_create_move(f, way);
 		flow_create_apply(f, &a, gen0, q.via != NULL);
 	}
-	if (dir == 1 && f->dir[1].gen != gen1)
+	if (bridged && p->dir == 1 && p->way != FLOW_WAY_NONE)
+		flow_create_bridge_back(f, p->way, gen1);
+	else if (p->dir == 1 && !bridged && f->dir[1].gen != gen1)
 		flow_create_route_back(f, gen1);
 	flow_forget_generation(f);
 	return 0;
 }
 
-int flow_decide_again(struct flow *f, unsigned dir, const struct nexthop *via, bool hit)
+int flow_decide_again(struct flow *f, const struct flow_again *p)
 {
 	int ret;
 
 	if (!flow_lock_take(f))
 		return -EBUSY;
-	ret = flow_create_decide_again(f, dir, via, hit);
+	ret = flow_create_decide_again(f, p);
 	flow_lock_release(f);
 	return ret;
 }
@@ -180,9 +221,10 @@ static bool flow_key_is_icmp(const struct flow_key *k)
 }
 
 // Inserts the flow; a translated one gets a free source port. Returns 0, -EEXIST with *found, or another error.
-static int flow_create_insert(struct flow *f, struct flow_answer *a, uint32_t hash, flow_entry_t *found)
+static int flow_create_insert(const struct work *w, struct flow *f, struct flow_answer *a, flow_entry_t *found)
 {
 	unsigned i, tries = a->nat.ports ? RTE_MIN(a->nat.ports, (uint32_t)PORT_TRIES) : 1;
+	uint32_t hash = a->nat.ports ? flow_spread_hash(&f->dir[0].key) : 0;
 	int ret = -ENOSPC;
 
 	for (i = 0; i < tries; i++) {
@@ -193,7 +235,9 @@ static int flow_create_insert(struct flow *f, struct flow_answer *a, uint32_t ha
 		}
 		f->dir[1].key = flow_key_reverse(&a->out);
 		*found = 0;
-		ret = flow_table_insert(flow_table, flow_entry(f, 0), flow_entry(f, 1), found);
+		ret = likely(w->entry == 0 && a->nat.rule == 0)
+			      ? flow_table_insert_by(flow_table, flow_entry(f, 0), flow_entry(f, 1), w->hash, found)
+			      : flow_table_insert(flow_table, flow_entry(f, 0), flow_entry(f, 1), found);
 		if (ret != -EEXIST || flow_key_equal(flow_entry_key(*found), &f->dir[0].key, f->dir[0].key.family == 6))
 			return ret;
 	}
@@ -219,15 +263,15 @@ static int flow_create_new(struct work *w, struct flow_answer *a, const struct f
 	f->owner = a->owner;
 	f->born_denied = a->deny != NULL;
 	flow_create_apply(f, a, gen, q->via != NULL);
-	ret = flow_create_insert(f, a, q->hash, e);
+	ret = flow_create_insert(w, f, a, e);
 	if (likely(ret == 0)) {
-		__atomic_store_n(&f->state, FLOW_LIVE, __ATOMIC_RELEASE); // from here on it may be ended
-		*e = flow_entry(f, 0);
 		if (a->nat.rule)
 			nat_flow_made(&a->nat);
+		__atomic_store_n(&f->state, FLOW_LIVE, __ATOMIC_RELEASE); // from here on it may be ended
+		*e = flow_entry(f, 0);
 		return 0;
 	}
-	flow_put_back(w->worker, f);
+	flow_unalloc(w->worker, f);
 	if (ret == -EADDRNOTAVAIL)
 		*why = &drop_flow_nat_exhausted;
 	return ret;
@@ -239,9 +283,18 @@ static edge_t flow_create_refuse(struct work *w, const struct flow_question *q, 
 	return drop_as(w->m, why);
 }
 
+// To the packet's target, by its own hash instead of a flow's.
+static edge_t flow_create_bridge(struct work *w)
+{
+	w->md->hash = eth_hash(w->m);
+	return flow_bridge_edge(w->md);
+}
+
 // By the next hop of the decision: if the route were looked up again, it could lead to a port with rules by now.
 static edge_t flow_create_bypass(struct work *w, const struct flow_answer *a, const bool v6)
 {
+	if (w->bridged)
+		return flow_bridge_leave(w->md, flow_create_bridge(w), FLOW_FLOOD_ALL);
 	if (w->md->flags & META_NEXTHOP)
 		return FLOW_EDGE_BYPASS;
 	return forward_by(w->m, w->md, a->way, rte_pktmbuf_mtod_offset(w->m, void *, w->md->l3), v6);
@@ -250,10 +303,26 @@ static edge_t flow_create_bypass(struct work *w, const struct flow_answer *a, co
 static edge_t flow_create_pass_known(struct work *w, flow_entry_t e, const bool v6);
 static edge_t flow_create_act(struct work *w, flow_entry_t e, const bool v6);
 
+// No endpoint of the flow's service takes it.
+static edge_t flow_create_unserved(struct work *w, uint32_t rule)
+{
+	bool tcp = w->p.key.proto == IPPROTO_TCP;
+
+	if (!service_flow_refused(rule))
+		return drop_as(w->m, flow_no_endpoint);
+	icmp_want(w->m, tcp ? ICMP_WHAT_RESET : ICMP_WHAT_PORT, 0, flow_no_endpoint);
+	return NH_EDGE_ICMP_ERROR;
+}
+
 static edge_t flow_create_decide(struct work *w, const bool v6)
 {
-	struct flow_question q = flow_create_question(w, &w->p.key, true);
-	uint16_t gen = __atomic_load_n(&flow_zones[q.key.zone].gen, __ATOMIC_ACQUIRE);
+	uint16_t gen = __atomic_load_n(&flow_zones[w->p.key.zone].gen, __ATOMIC_ACQUIRE);
+	struct flow_question q = {.key = w->p.key,
+				  .port = flow_create_port(w),
+				  .via = flow_create_via(w),
+				  .target = w->bridged ? flow_target_of(w->md) : 0,
+				  .recent = w->recent,
+				  .gen = gen};
 	const struct drop_reason *why = flow_refused(w->worker, &q.key, (uint16_t)w->now);
 	struct flow_answer a;
 	flow_entry_t e;
@@ -263,6 +332,8 @@ static edge_t flow_create_decide(struct work *w, const bool v6)
 		return drop_as(w->m, why);
 	flow_decide(&q, &a);
 	flow_create_count_hits(&a);
+	if (unlikely(a.nat.refused))
+		return flow_create_unserved(w, a.nat.rule);
 	if (!a.stateful) // a packet that must be translated never leaves untranslated
 		return a.nat.rule ? drop(w->m, flow_nat_no_route) : flow_create_bypass(w, &a, v6);
 	if (w->p.kind == FLOW_LATER_FRAGMENT)
@@ -325,12 +396,21 @@ static edge_t flow_create_pass_error(struct work *w, flow_entry_t e, const bool 
 
 	if (bytes > (v6 ? ICMP_ERROR_MAX6 : ICMP_ERROR_MAX4))
 		return drop(m, flow_icmp_error_long);
-	if (unlikely(f->dir[e & 1].flags & (FLOW_DENY | FLOW_METER)) && !flow_admit(f, e & 1, w->md, bytes))
+	if (unlikely(f->dir[e & 1].flags & (FLOW_DENY | FLOW_METER)) && !flow_admit(m, f, e & 1, w->md))
 		return EDGE_DROP;
 	if (!flow_quota_error(tunnel ? f->owner : m->port, tunnel))
 		return drop(m, flow_icmp_error_rate);
+	if (w->bridged)
+		return flow_create_bridge(w);
 	return forward_by(m, w->md, rcu_read(nexthop_table[f->dir[e & 1].nexthop]),
 			  rte_pktmbuf_mtod_offset(m, void *, w->md->l3), v6);
+}
+
+// A denied packet in a bridge domain may be another guest's, with the addresses of the connection's ends. It says
+// nothing about the connection.
+static bool flow_create_forged(const struct work *w, const struct flow *f)
+{
+	return w->bridged && (f->dir[0].flags & FLOW_DENY);
 }
 
 static edge_t flow_create_act(struct work *w, flow_entry_t e, const bool v6)
@@ -340,21 +420,22 @@ static edge_t flow_create_act(struct work *w, flow_entry_t e, const bool v6)
 	bool mirrored = f->dir[dir].flags & FLOW_MIRROR;
 	edge_t edge;
 
-	if (f->dir[dir].key.proto == IPPROTO_TCP && w->p.kind != FLOW_ICMP_ERROR && w->p.kind != FLOW_LATER_FRAGMENT)
+	if (f->dir[dir].key.proto == IPPROTO_TCP && w->p.kind != FLOW_ICMP_ERROR && w->p.kind != FLOW_LATER_FRAGMENT &&
+	    !flow_create_forged(w, f))
 		flow_create_follow_tcp(f, dir, w->p.tcp_flags);
 	if (unlikely(w->p.kind == FLOW_FIRST_FRAGMENT))
 		flow_fragment_add(w->worker, &w->p, e, (uint16_t)w->now);
 	if (unlikely(mirrored))
 		flow_mirror_sent(w->graph, w->node, w->m, f, dir);
 	edge = w->p.kind == FLOW_ICMP_ERROR ? flow_create_pass_error(w, e, v6)
-					    : flow_forward(w->m, w->md, e, (uint16_t)w->now, w->worker, v6);
+					    : flow_forward(w->m, w->md, e, (uint16_t)w->now, w->worker, v6, w->bridged);
 	if (edge < NH_EDGE_PORT)
 		return edge;
 	if (unlikely(f->dir[dir].flags & FLOW_NAT) && !flow_create_translate(w, f, dir))
 		return drop_as(w->m, flow_untranslatable);
 	if (unlikely(mirrored))
 		flow_mirror_received(w->graph, w->node, w->m, f, dir);
-	return edge;
+	return w->bridged ? flow_bridge_leave(w->md, edge, w->flood) : edge;
 }
 
 static bool flow_create_goes_to(const struct flow_key *k, const struct flow_key *to, const bool v6)
@@ -362,12 +443,27 @@ static bool flow_create_goes_to(const struct flow_key *k, const struct flow_key 
 	return v6 ? k->addr[2] == to->addr[2] && k->addr[3] == to->addr[3] : k->dst4 == to->dst4;
 }
 
+static bool flow_create_is_stateful(uint16_t port)
+{
+	const struct port_fwd *p = rcu_read(port_fwds[port]);
+
+	return p && p->role == PORT_TENANT && p->stateful;
+}
+
+// In a bridge domain the MAC address says where an error goes, not its IP header.
+static bool flow_create_comes_to(const struct work *w, flow_entry_t e)
+{
+	uint16_t to = w->bridged ? flow_target_port(flow_target_of(w->md)) : 0;
+
+	return !flow_create_is_stateful(to) || flow_of(e)->port[!(e & 1)] == to;
+}
+
 // A guest may send errors only about flows of its own port: those of others are not checked by its rules.
 static bool flow_create_comes_from(const struct work *w, flow_entry_t e)
 {
-	const struct port_fwd *p = rcu_read(port_fwds[w->m->port]);
-
-	return (w->md->flags & META_FROM_TUNNEL) || p == NULL || p->role != PORT_TENANT || !p->stateful ||
+	if (!flow_create_comes_to(w, e))
+		return false;
+	return (w->md->flags & META_FROM_TUNNEL) || !flow_create_is_stateful(w->m->port) ||
 	       flow_of(e)->port[e & 1] == w->m->port;
 }
 
@@ -395,14 +491,40 @@ static flow_entry_t flow_create_find(struct work *w, const bool v6)
 	}
 }
 
+// An answer whose MAC address is unknown by now goes to where the first direction comes from: no other receiver's rules
+// would let it pass.
+static void flow_create_find_asker(struct work *w, const struct flow *f)
+{
+	uint16_t asker = f->port[0];
+
+	if (asker == 0)
+		w->flood = FLOW_FLOOD_TUNNELS;
+	else if (asker != w->m->port && !flow_create_orphaned(asker, f->dir[0].key.zone))
+		w->md->out_port = asker;
+}
+
+// The way of a packet of a bridge domain, by which it may be told from those of other guests with its addresses. Errors
+// come from anywhere on the way.
+static uint32_t flow_create_way_of(struct work *w, flow_entry_t e)
+{
+	if (w->p.kind == FLOW_ICMP_ERROR)
+		return FLOW_WAY_NONE;
+	if ((e & 1) && flow_target_of(w->md) == FLOW_TARGET_UNKNOWN)
+		flow_create_find_asker(w, flow_of(e));
+	return flow_way_of(w->m, w->md);
+}
+
 static edge_t flow_create_pass_known(struct work *w, flow_entry_t e, const bool v6)
 {
-	const struct nexthop *via = (w->md->flags & META_NEXTHOP) ? w->md->nexthop : NULL;
+	struct flow_again p = {.dir = e & 1, .via = flow_create_via(w), .hit = true};
 	struct flow *f = flow_of(e);
 	int ret = 0;
 
-	if (f->dir[e & 1].gen != flow_zone_gen(w->md->vrf))
-		ret = flow_decide_again(f, e & 1, via, true);
+	if (w->bridged)
+		p.way = flow_create_way_of(w, e);
+	if (f->dir[p.dir].gen != flow_zone_gen(w->md->vrf) ||
+	    (p.way != FLOW_WAY_NONE && f->dir[p.dir].nexthop != p.way))
+		ret = flow_decide_again(f, &p);
 	if (likely(ret == 0))
 		return flow_create_act(w, e, v6);
 	if (ret == -EBUSY || w->again++ > AGAIN_MAX)
@@ -428,10 +550,13 @@ static __rte_always_inline void flow_create_parse(struct work *w, struct rte_mbu
 	w->worker = this_worker->id;
 	w->now = now;
 	w->again = 0;
+	w->bridged = flow_zone_is_bridge(md->vrf);
+	w->flood = FLOW_FLOOD_RECEIVERS;
 	w->entry = md->arg;
 	w->p.kind = FLOW_PACKET;
 	w->p.key.addr[1] = w->p.key.addr[2] = w->p.key.addr[3] = 0;
-	if (unlikely(!flow_key_fast(m, md, &w->p.key, &w->p.tcp_flags, v6)))
+	if (unlikely(!flow_key_fast(m, md, rte_pktmbuf_mtod_offset(m, const uint8_t *, md->l3), &w->p.key,
+				    &w->p.tcp_flags, v6)))
 		flow_parse(m, md->l3, md->vrf, &w->p);
 }
 
@@ -442,6 +567,7 @@ static __rte_always_inline uint16_t flow_create_each(struct rte_graph *graph, st
 {
 	uint64_t tsc = rte_rdtsc();
 	uint32_t now = flow_seconds(tsc);
+	struct flow_recent recent = {.fib = NULL};
 	struct work w[AHEAD];
 	unsigned done, i, k;
 	edge_t edges[AHEAD];
@@ -450,17 +576,12 @@ static __rte_always_inline uint16_t flow_create_each(struct rte_graph *graph, st
 	for (done = 0; done < n; done += k) {
 		k = RTE_MIN(n - done, AHEAD);
 		for (i = 0; i < k; i++) {
-			struct rte_mbuf *m = objs[done + i];
-			struct flow_key back;
-
 			w[i].graph = graph;
 			w[i].node = node;
-			flow_create_parse(&w[i], m, now, v6);
-			if (w[i].entry)
-				continue;
-			back = flow_key_reverse(&w[i].p.key);
-			flow_table_prefetch(flow_table, &w[i].p.key);
-			flow_table_prefetch(flow_table, &back);
+			w[i].recent = &recent;
+			flow_create_parse(&w[i], objs[done + i], now, v6);
+			if (w[i].entry == 0)
+				flow_table_prefetch(flow_table, &w[i].p.key, w[i].hash);
 		}
 		flow_alloc_prefetch(this_worker->id, k);
 		for (i = 0; i < k; i++)
@@ -480,7 +601,7 @@ static uint16_t flow6_create(struct rte_graph *graph, struct rte_node *node, voi
 	return flow_create_each(graph, node, objs, n, true);
 }
 
-NODE(flow4_create, flow4_create,
-     FORWARD_NEXT4, [FLOW_EDGE_BYPASS] = "ip4_forward", [FLOW_EDGE_MIRROR] = "mirror_output");
-NODE(flow6_create, flow6_create,
-     FORWARD_NEXT6, [FLOW_EDGE_BYPASS] = "ip6_forward", [FLOW_EDGE_MIRROR] = "mirror_output");
+NODE(flow4_create, flow4_create, FORWARD_NEXT4, [FLOW_EDGE_BYPASS] = "ip4_forward",
+     [FLOW_EDGE_MIRROR] = "mirror_output", [FLOW_EDGE_TX] = "port_tx", [FLOW_EDGE_FLOOD] = "bridge_flood");
+NODE(flow6_create, flow6_create, FORWARD_NEXT6, [FLOW_EDGE_BYPASS] = "ip6_forward",
+     [FLOW_EDGE_MIRROR] = "mirror_output", [FLOW_EDGE_TX] = "port_tx", [FLOW_EDGE_FLOOD] = "bridge_flood");

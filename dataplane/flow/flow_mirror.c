@@ -53,7 +53,9 @@ void flow_mirror_received(struct rte_graph *graph, struct rte_node *node, struct
 	struct rte_ether_hdr made_up = {0};
 	const void *eth = &made_up;
 
-	if (nh->kind == NH_PORT) {
+	if (flow_zone_is_bridge(f->dir[dir].key.zone)) {
+		eth = rte_pktmbuf_mtod(m, const void *);
+	} else if (nh->kind == NH_PORT) {
 		const struct adjacency *a = rcu_read(adjacency_table[nh->adj]);
 
 		if (a->resolved)

@@ -111,6 +111,37 @@ static struct flow *only(void)
 	return found;
 }
 
+static void flows_of_a_batch_have_their_own_routes(void **state)
+{
+	static const struct {
+		const char *dst[2];
+		uint32_t nexthop;
+	} to[] = {{{"172.16.0.1", "fd00:99::1"}, VIA0}, {{"172.16.0.9", "fd00:99::9"}, VIA1},
+		  {{"172.16.0.2", "fd00:99::2"}, VIA0}, {{"172.16.1.9", "fd00:99::1:9"}, VIA0},
+		  {{"172.17.0.9", "fd00:98::9"}, VIA1}, {{"172.16.0.9", "fd00:99::9"}, VIA1}};
+	static const char *const routes[][2] = {{"172.16.0.0/16", "172.16.0.9/32"}, {"fd00:99::/32", "fd00:99::9/128"}};
+	static const char *const others[] = {"172.17.0.0/16", "fd00:98::/32"};
+	struct rte_mbuf *m[RTE_DIM(to)];
+	unsigned i, v6;
+
+	for (v6 = 0; v6 < 2; v6++) {
+		router_route("red", routes[v6][0], VIA0);
+		router_route("red", routes[v6][1], VIA1);
+		router_route("red", others[v6], VIA1);
+		for (i = 0; i < RTE_DIM(to); i++)
+			m[i] = sent(RED0, &(struct packet){.src = v6 ? "fd00::2" : "10.0.0.2",
+							   .dst = to[i].dst[v6],
+							   .sport = (uint16_t)(1 + i)});
+		assert_int_equal(node_test_run(v6 ? "flow6_create" : "flow4_create", m, RTE_DIM(to)), RTE_DIM(to));
+		for (i = 0; i < RTE_DIM(to); i++)
+			assert_int_equal(meta(m[i])->nexthop->id, to[i].nexthop);
+		rte_pktmbuf_free_bulk(m, RTE_DIM(to));
+		for (i = 0; i < 2; i++)
+			router_unroute("red", routes[v6][i]);
+		router_unroute("red", others[v6]);
+	}
+}
+
 // A group selects the same member for a packet with a flow as for one without, whatever its flow label is.
 static void flows_and_packets_have_one_hash(void **state)
 {
@@ -135,6 +166,29 @@ static void flows_and_packets_have_one_hash(void **state)
 			rte_pktmbuf_free(m);
 		}
 	}
+}
+
+static uint32_t hash_behind(const char *node, const struct packet *p)
+{
+	struct rte_mbuf *m = sent(RED0, p);
+	uint32_t hash;
+
+	node_test_one(node, m);
+	hash = meta(m)->hash;
+	rte_pktmbuf_free(m);
+	return hash;
+}
+
+// The hash becomes the source port of the tunnel.
+static void all_packets_of_a_flow_have_one_hash(void **state)
+{
+	struct packet other = there4;
+	uint32_t hash = hash_behind("flow4_create", &there4);
+
+	assert_int_not_equal(hash, 0);
+	assert_int_equal(hash_behind("flow4_lookup", &there4), hash);
+	other.sport = 1001;
+	assert_int_not_equal(hash_behind("flow4_create", &other) >> 16, hash >> 16);
 }
 
 static void first_packet_and_those_that_follow(void **state)
@@ -499,7 +553,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(flows_and_packets_have_one_hash),
+		cmocka_unit_test_setup_teardown(all_packets_of_a_flow_have_one_hash, begin, end),
 		cmocka_unit_test_setup_teardown(first_packet_and_those_that_follow, begin, end),
+		cmocka_unit_test_setup_teardown(flows_of_a_batch_have_their_own_routes, begin, end),
 		cmocka_unit_test_setup_teardown(a_second_create_finds_the_flow, begin, end),
 		cmocka_unit_test_setup_teardown(other_headers, begin, end),
 		cmocka_unit_test_setup_teardown(nobody_wants_flows, begin, end),

@@ -54,10 +54,17 @@ uint32_t flow_pool_get(unsigned worker);   // makes the worker the owner of a ch
 void flow_pool_put(uint32_t chunk);        // the chunk loses its owner
 
 struct nexthop;
+// The packet for which a flow is re-evaluated.
+struct flow_again {
+	unsigned dir;
+	const struct nexthop *via; // of its label or VNI, or NULL
+	uint32_t way;              // in a bridge domain (bridged.h); FLOW_WAY_NONE: the flow keeps its way
+	bool hit;                  // count a hit for the rules
+};
+
 // Re-evaluates a stale flow. Returns -ESTALE if it must end: it would no longer be kept, or be translated by another
-// rule; -EBUSY if a worker that was preempted is at it. via: next hop of the packet's label or VNI, or NULL. hit: count
-// a hit for the rules.
-int flow_decide_again(struct flow *f, unsigned dir, const struct nexthop *via, bool hit);
+// rule; -EBUSY if a worker that was preempted is at it.
+int flow_decide_again(struct flow *f, const struct flow_again *p);
 
 // Generations have 16 bits. Direction 1 is routed with its own packets only; if none came while the zone changed 65,535
 // times, its old generation would look like the current one. So a stale one becomes 0, which never is current.

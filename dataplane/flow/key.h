@@ -27,7 +27,7 @@ static inline uint64_t flow_mix(uint64_t word, unsigned i)
 static __rte_always_inline uint64_t flow_hash_by(const struct flow_key *k, const bool v6, flow_crc_fn *const crc)
 {
 	uint64_t word = flow_mix(k->meta, 0);
-	uint32_t a = crc(flow_secret.seed[0], word), b = crc(flow_secret.seed[1], __builtin_bswap64(word));
+	uint64_t a = crc(flow_secret.seed[0], word), b = crc(flow_secret.seed[1], __builtin_bswap64(word));
 	unsigned i;
 
 	for (i = 0; i < (v6 ? 4 : 1); i++) {
@@ -35,7 +35,7 @@ static __rte_always_inline uint64_t flow_hash_by(const struct flow_key *k, const
 		a = crc(a, word);
 		b = crc(b, __builtin_bswap64(word));
 	}
-	return (uint64_t)a << 32 | b;
+	return a << 32 | b;
 }
 
 static __rte_always_inline uint64_t flow_hash(const struct flow_key *k, const bool v6)

@@ -5,6 +5,8 @@
 
 #include "flow/lookup_private.h"
 
+const struct flow_key flow_key_none = {.meta = UINT64_MAX};
+
 #if defined(__x86_64__) && !defined(WITH_TSAN)
 const struct flow_lookup *const flow_lookups[] = {&flow_lookup_avx512, &flow_lookup_avx2, &flow_lookup_sse42,
 						  &flow_lookup_plain, NULL};

@@ -30,6 +30,8 @@ extern const struct flow_lookup *flow_lookup;          // in use; workers: ro
 // -ENOENT: unknown name, -ENOTSUP: not supported by this CPU.
 int flow_lookup_use(const char *name);
 
+extern const struct flow_key flow_key_none; // no packet has it
+
 struct flow_search {
 	const struct flow_key *keys;
 	flow_entry_t *out;
@@ -59,8 +61,8 @@ static __rte_always_inline void flow_search_hash(struct flow_search *s, const st
 // The first entry with a matching signature, 0 if there is none. Branch-free, because a hit is hard to predict.
 static __rte_always_inline flow_entry_t flow_candidate(const struct flow_bucket *b, unsigned slots)
 {
-	flow_entry_t e = __atomic_load_n(&b->entry[__builtin_ctz(slots | 1 << (FLOW_SLOTS - 1))], __ATOMIC_ACQUIRE) &
-			 ~FLOW_SECOND;
+	unsigned first = (unsigned)__builtin_ctz(slots | 1u << (FLOW_SLOTS - 1));
+	flow_entry_t e = __atomic_load_n(&b->entry[first], __ATOMIC_ACQUIRE) & ~FLOW_SECOND;
 
 	return slots ? e : 0;
 }
@@ -68,36 +70,36 @@ static __rte_always_inline flow_entry_t flow_candidate(const struct flow_bucket 
 static __rte_always_inline void flow_search_match(struct flow_search *s, unsigned from, unsigned to,
 						  flow_match_fn *const match, const bool prefetch)
 {
+	flow_entry_t *out = s->out;
 	unsigned i;
 
 	match(s->bucket + from, s->sig + from, s->slots + from, to - from);
 	for (i = from; i < to; i++) {
 		flow_entry_t e = flow_candidate(s->bucket[i], s->slots[i]);
 
-		s->out[i] = e;
-		s->found[i] = e ? flow_entry_key(e) : &s->keys[i]; // a miss touches no flow
+		out[i] = e;
+		s->found[i] = e ? flow_entry_key(e) : &flow_key_none; // a miss touches no flow
 		if (prefetch)
 			rte_prefetch0(s->found[i]);
 	}
 }
 
-// Keys that are not the first candidate of their first bucket wait until all others are done.
+// Keys that are not the first candidate of their first bucket wait until all others are done. Branch-free, because
+// which ones do is hard to predict.
 static __rte_always_inline void flow_search_compare(struct flow_search *s, unsigned from, unsigned to, const bool v6)
 {
-	unsigned i;
+	const struct flow_key *keys = s->keys;
+	flow_entry_t *out = s->out;
+	unsigned i, waiting = s->n_waiting;
 
-	__atomic_thread_fence(__ATOMIC_ACQUIRE); // `moved` is read after the signatures
 	for (i = from; i < to; i++) {
-		flow_entry_t e = s->out[i];
-		bool hit = flow_key_equal(s->found[i], &s->keys[i], v6);
-		uint64_t more = (s->slots[i] & (s->slots[i] - 1u)) |
-				(__atomic_load_n(&s->bucket[i]->moved, __ATOMIC_RELAXED) & flow_moved_bit(s->hash[i]));
+		bool hit = flow_key_equal(s->found[i], &keys[i], v6);
 
-		hit &= e != 0;
-		s->out[i] = hit ? e : 0;
-		s->waiting[s->n_waiting] = (uint16_t)i;
-		s->n_waiting += !hit & (more != 0);
+		out[i] = hit ? out[i] : 0;
+		s->waiting[waiting] = (uint16_t)i;
+		waiting += !hit;
 	}
+	s->n_waiting = waiting;
 }
 
 static __rte_always_inline flow_entry_t flow_compare_all(const struct flow_bucket *b, unsigned slots,
@@ -120,6 +122,7 @@ static __rte_always_inline void flow_search_second(struct flow_search *s, const 
 	uint8_t slots[FLOW_BATCH];
 	unsigned i, k, n = 0;
 
+	__atomic_thread_fence(__ATOMIC_ACQUIRE); // `moved` is read after the signatures
 	for (k = 0; k < s->n_waiting; k++) {
 		i = s->waiting[k];
 		s->out[i] = flow_compare_all(s->bucket[i], s->slots[i] & (s->slots[i] - 1u), &s->keys[i], v6);

@@ -41,10 +41,10 @@ static inline bool icmp_is_error(uint8_t type, const bool v6)
 
 // Parses the common packet: no options, no fragment, TCP, UDP, SCTP or ICMP echo. Returns false if flow_parse() must
 // parse it.
-static __rte_always_inline bool flow_key_fast(const struct rte_mbuf *m, const struct pkt_meta *md, struct flow_key *k,
-					      uint8_t *tcp_flags, const bool v6)
+static __rte_always_inline bool flow_key_fast(const struct rte_mbuf *m, const struct pkt_meta *md, const uint8_t *ip,
+					      struct flow_key *k, uint8_t *tcp_flags, const bool v6)
 {
-	const uint8_t *ip = rte_pktmbuf_mtod_offset(m, const uint8_t *, md->l3), *l4;
+	const uint8_t *l4;
 	const struct rte_ipv4_hdr *ip4 = (const struct rte_ipv4_hdr *)ip;
 	const unaligned_uint64_t *a6 = (const unaligned_uint64_t *)(ip + 8);
 	unsigned avail = m->data_len - md->l3, hlen = v6 ? 40 : 20;

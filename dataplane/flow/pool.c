@@ -7,6 +7,7 @@
 #include <rte_spinlock.h>
 
 #include "base/event.h"
+#include "base/rcu.h"
 #include "flow/reserve.h"
 #include "flow/flow_private.h"
 
@@ -148,7 +149,7 @@ int flow_start(struct error *err)
 	errno = ENOMEM;
 	pool.table = RTE_MIN(pool.capacity, (uint32_t)START_FLOWS);
 	if (flow_pool_has_room(pool.capacity) && flow_pool_fill(pool.capacity, FILL_SHARE) == 0)
-		flow_table = flow_table_create(pool.table * 2ull);
+		rcu_publish(flow_table, flow_table_create(pool.table * 2ull));
 	return flow_table ? 0 : capacity_error(pool.capacity, errno, err);
 }
 

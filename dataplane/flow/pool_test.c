@@ -93,11 +93,11 @@ static void put_back(void **state)
 	struct flow *f = flow_alloc(2), *g;
 
 	assert_int_equal(flow_count(), 1);
-	flow_put_back(2, f);
+	flow_unalloc(2, f);
 	assert_int_equal(flow_count(), 0);
 	g = flow_alloc(2);
 	assert_ptr_equal(f, g); // the last one freed is the first one reused
-	flow_put_back(2, g);
+	flow_unalloc(2, g);
 }
 
 static void chunks_have_owners(void **state)

@@ -174,6 +174,12 @@ const struct drop_reason *flow_quota_take(unsigned worker, uint16_t port)
 	return NULL;
 }
 
+void flow_quota_carried(unsigned worker, uint16_t port)
+{
+	quota_become_taker(worker);
+	quota_count_one(&quota_counts[worker][port].taken);
+}
+
 bool flow_quota_take_denied(unsigned worker, uint16_t port)
 {
 	if (quota_denied(port) >= RTE_MAX(flow_capacity() / FLOW_DENIED_SHARE, (uint32_t)FLOW_DENIED_MIN))

@@ -37,6 +37,8 @@ struct flow_quota_state {
 
 // Workers. Charges a new flow to this port. Returns NULL, or the reason for refusing it.
 const struct drop_reason *flow_quota_take(unsigned worker, uint16_t port);
+// Master, while this worker does not run. Charges a flow that was accepted before a restart.
+void flow_quota_carried(unsigned worker, uint16_t port);
 // The flow has ended, or was not created after all.
 void flow_quota_return(unsigned worker, uint16_t port);
 // Workers. Charges a flow that is created denied, beside flow_quota_take(); false: the port has too many of them.

@@ -4,10 +4,11 @@
 #include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
-#include <stdio.h>
 #include <sys/mman.h>
 
 #include <rte_common.h>
+
+#include "base/memory_left.h"
 
 #define PAGE (2ull << 20)
 
@@ -33,16 +34,7 @@ void *reserve_range(uint64_t bytes)
 // Allocating more than there is would not fail: the kernel would kill a process, perhaps this one.
 bool reserve_available(uint64_t bytes)
 {
-	unsigned long long kb = UINT64_MAX >> 10;
-	char line[128];
-	FILE *f = fopen("/proc/meminfo", "r");
-
-	while (f && fgets(line, sizeof(line), f))
-		if (sscanf(line, "MemAvailable: %llu", &kb) == 1)
-			break;
-	if (f)
-		fclose(f);
-	return bytes >> 10 < kb;
+	return bytes < memory_left("");
 }
 
 // Populates the range at once, so that missing memory is an error here and not a fault in a worker.

@@ -8,13 +8,16 @@
 
 #define TRIES 16 // attempts to make room while other writers take it
 
-void flow_table_prefetch(const struct flow_table *t, const struct flow_key *key)
+void flow_table_prefetch(const struct flow_table *t, const struct flow_key *key, uint64_t hash[2])
 {
 	const struct flow_view *v = rcu_read(t->view);
 	const struct flow_array *a = v->next ? v->next : v->now;
-	uint64_t hash = flow_key_hash(key);
+	struct flow_key back = flow_key_reverse(key);
 
-	prefetch_write(&a->b[flow_first(a, hash)]);
+	hash[0] = flow_key_hash(key);
+	prefetch_write(&a->b[flow_first(a, hash[0])]);
+	hash[1] = flow_key_hash(&back);
+	prefetch_write(&a->b[flow_first(a, hash[1])]);
 }
 
 static flow_entry_t table_find_spot(const struct flow_locked *l, unsigned i)
@@ -48,64 +51,67 @@ static int table_insert_locked(struct flow_table *t, struct flow_locked *l, flow
 	return 0;
 }
 
+// Finds a free slot other than `taken` for a key in its first bucket, whose lock is held. -EAGAIN: there is none, or
+// the key may be in its second bucket.
+static inline int table_slot_first(struct flow_bucket *b, uint64_t hash, const struct flow_key *key,
+				   const struct flow_slot *taken, struct flow_slot *slot, flow_entry_t *found)
+{
+	int at = flow_slot_of_key(b, flow_sig(hash), key);
+
+	if (unlikely(at >= 0)) {
+		*found = b->entry[at] & ~FLOW_SECOND;
+		return -EEXIST;
+	}
+	return unlikely(b->moved & flow_moved_bit(hash)) || unlikely(!flow_bucket_slot(b, taken, slot)) ? -EAGAIN : 0;
+}
+
 // The common case, with two locks instead of four: both keys have room in their first bucket, and neither can be in its
 // second one. Returns -EAGAIN in all other cases.
-static int table_insert_first(struct flow_table *t, struct flow_locked *l, flow_entry_t *found)
+static inline int table_insert_first(struct flow_table *t, flow_entry_t x, flow_entry_t y, const uint64_t hash[2],
+				     flow_entry_t *found)
 {
 	const struct flow_view *view = rcu_read(t->view);
-	struct flow_bucket *b[2];
-	unsigned i, n = l->n_spots;
+	struct flow_bucket *b = &view->now->b[flow_first(view->now, hash[0])], *c, *low, *high;
 	struct flow_slot slot[2];
-	int at, ret = 0;
+	int ret = -EAGAIN;
 
 	if (unlikely(view->next != NULL))
 		return -EAGAIN;
-	l->n_locks = 0;
-	for (i = 0; i < n; i++) {
-		b[i] = &view->now->b[flow_first(view->now, l->spot[i].hash)];
-		flow_lock_add(l, b[i]);
+	c = y ? &view->now->b[flow_first(view->now, hash[1])] : b;
+	low = RTE_MIN(b, c); // ordered by address: no deadlock
+	high = RTE_MAX(b, c);
+	rte_spinlock_lock(&low->lock);
+	if (likely(high != low))
+		rte_spinlock_lock(&high->lock);
+	if (likely(rcu_read(t->view) == view))
+		ret = table_slot_first(b, hash[0], flow_entry_key(x), NULL, &slot[0], found);
+	if (likely(ret == 0) && y)
+		ret = table_slot_first(c, hash[1], flow_entry_key(y), &slot[0], &slot[1], found);
+	if (likely(ret == 0)) {
+		flow_slot_set(b, slot[0].i, flow_sig(hash[0]), x);
+		if (y)
+			flow_slot_set(c, slot[1].i, flow_sig(hash[1]), y);
+		flow_table_counts(t, y ? 2 : 1, 0);
 	}
-	for (i = 0; i < l->n_locks; i++)
-		rte_spinlock_lock(&l->lock[i]->lock);
-	if (unlikely(rcu_read(t->view) != view))
-		ret = -EAGAIN;
-	for (i = 0; i < n && ret == 0; i++) {
-		at = flow_slot_of_key(b[i], l->spot[i].sig, l->spot[i].key);
-		if (unlikely(at >= 0)) {
-			*found = b[i]->entry[at] & ~FLOW_SECOND;
-			ret = -EEXIST;
-		} else if (unlikely(b[i]->moved & flow_moved_bit(l->spot[i].hash)) ||
-			   unlikely(!flow_bucket_slot(b[i], i ? &slot[0] : NULL, &slot[i]))) {
-			ret = -EAGAIN;
-		}
-	}
-	for (i = 0; i < n && ret == 0; i++)
-		flow_slot_set(b[i], slot[i].i, l->spot[i].sig, l->spot[i].entry);
-	flow_unlock(l);
-	if (ret == 0)
-		flow_table_counts(t, n, 0);
+	if (likely(high != low))
+		flow_bucket_unlock(high);
+	flow_bucket_unlock(low);
 	return ret;
 }
 
-static void table_spots(struct flow_locked *l, flow_entry_t a, flow_entry_t b)
-{
-	l->n_spots = b ? 2 : 1;
-	flow_spot_init(&l->spot[0], a);
-	if (b)
-		flow_spot_init(&l->spot[1], b);
-}
-
-int flow_table_insert(struct flow_table *t, flow_entry_t a, flow_entry_t b, flow_entry_t *found)
+// All other cases.
+static __rte_noinline int table_insert_any(struct flow_table *t, flow_entry_t a, flow_entry_t b, const uint64_t hash[2],
+					   flow_entry_t *found)
 {
 	unsigned tries, full = 0;
 	struct flow_slot slot[2];
 	struct flow_locked l;
 	int ret;
 
-	table_spots(&l, a, b);
-	ret = table_insert_first(t, &l, found);
-	if (likely(ret != -EAGAIN))
-		return ret;
+	l.n_spots = b ? 2 : 1;
+	flow_spot_init_by(&l.spot[0], a, hash[0]);
+	if (b)
+		flow_spot_init_by(&l.spot[1], b, hash[1]);
 	for (tries = 0; tries < TRIES; tries++) {
 		flow_lock(t, &l);
 		ret = table_insert_locked(t, &l, found, &full, slot);
@@ -116,6 +122,21 @@ int flow_table_insert(struct flow_table *t, flow_entry_t a, flow_entry_t b, flow
 			return l.n_arrays == 2 ? -EAGAIN : -ENOSPC;
 	}
 	return -EAGAIN;
+}
+
+int flow_table_insert(struct flow_table *t, flow_entry_t a, flow_entry_t b, flow_entry_t *found)
+{
+	const uint64_t hash[] = {flow_key_hash(flow_entry_key(a)), b ? flow_key_hash(flow_entry_key(b)) : 0};
+
+	return flow_table_insert_by(t, a, b, hash, found);
+}
+
+int flow_table_insert_by(struct flow_table *t, flow_entry_t a, flow_entry_t b, const uint64_t hash[2],
+			 flow_entry_t *found)
+{
+	int ret = table_insert_first(t, a, b, hash, found);
+
+	return likely(ret != -EAGAIN) ? ret : table_insert_any(t, a, b, hash, found);
 }
 
 // Returns false if the entry is not in its first bucket.

@@ -30,13 +30,19 @@ void flow_table_destroy(struct flow_table *t); // no thread may use it any more
 // Readers. n <= FLOW_BATCH. out[i] is 0 where the key is not found. All keys have the family that the name says.
 void flow_table_lookup4(const struct flow_table *t, const struct flow_key *keys, flow_entry_t *out, unsigned n);
 void flow_table_lookup6(const struct flow_table *t, const struct flow_key *keys, flow_entry_t *out, unsigned n);
-void flow_table_prefetch(const struct flow_table *t, const struct flow_key *key); // for an insertion
+
+// Prefetches for the insertion of a flow. Sets the hashes of the key and of its reverse, for flow_table_insert_by().
+void flow_table_prefetch(const struct flow_table *t, const struct flow_key *key, uint64_t hash[2]);
 flow_entry_t flow_table_find(const struct flow_table *t, const struct flow_key *key);
 
 // Inserts the entries a and b (0: only a), both or neither; the caller has filled in their keys. Returns 0; -EEXIST if
 // one of the keys exists, with its entry in *found; -ENOSPC if no slot can be freed; -EAGAIN if the table is full while
 // it grows, or other writers took every slot that was freed: retry later.
 int flow_table_insert(struct flow_table *t, flow_entry_t a, flow_entry_t b, flow_entry_t *found);
+// The same with the hashes of both keys.
+int flow_table_insert_by(struct flow_table *t, flow_entry_t a, flow_entry_t b, const uint64_t hash[2],
+			 flow_entry_t *found);
+
 // n <= FLOW_REMOVE. Entries that are not in the table are skipped.
 void flow_table_remove(struct flow_table *t, const flow_entry_t *entries, unsigned n);
 

@@ -26,12 +26,17 @@ struct flow_locked {
 	struct flow_bucket *lock[8];
 };
 
-static inline void flow_spot_init(struct flow_spot *s, flow_entry_t entry)
+static inline void flow_spot_init_by(struct flow_spot *s, flow_entry_t entry, uint64_t hash)
 {
 	s->entry = entry;
 	s->key = flow_entry_key(entry);
-	s->hash = flow_key_hash(s->key);
+	s->hash = hash;
 	s->sig = flow_sig(s->hash);
+}
+
+static inline void flow_spot_init(struct flow_spot *s, flow_entry_t entry)
+{
+	flow_spot_init_by(s, entry, flow_key_hash(flow_entry_key(entry)));
 }
 
 static inline void flow_spot_place(struct flow_spot *s, unsigned i, struct flow_array *a)

@@ -8,7 +8,7 @@
 #include <rte_lcore.h>
 #include <rte_spinlock.h>
 
-#include "base/tsan.h"
+#include "base/sanitizers.h"
 #include "flow/flow.h"
 #include "flow/table.h"
 
@@ -51,7 +51,7 @@ static __rte_always_inline uint16_t flow_sig(uint64_t hash)
 {
 	uint16_t sig = (uint16_t)hash;
 
-	return sig ? sig : 1;
+	return (uint16_t)(sig + (sig == 0));
 }
 
 static __rte_always_inline uint32_t flow_first(const struct flow_array *a, uint64_t hash)

@@ -82,7 +82,7 @@ static void insert(unsigned worker, uint32_t session, const struct flow_key *key
 		     "found another flow");
 	must(session >= LASTING || ret == -EEXIST, "a lasting session is missing");
 	__atomic_add_fetch(ret == -EEXIST ? &twice : &no_room, 1, __ATOMIC_RELAXED);
-	flow_put_back(worker, f);
+	flow_unalloc(worker, f);
 }
 
 static void end(uint32_t session, struct flow *f)

@@ -12,6 +12,7 @@
 #include <rte_byteorder.h>
 #include <rte_eal.h>
 
+#include "base/sanitizers.h"
 #include "dpdk/eal_init.h"
 #include "flow/table_fixture.h"
 
@@ -168,18 +169,20 @@ static void random_operations(uint64_t entries, uint64_t seed, unsigned operatio
 	flow_table_destroy(t);
 }
 
+#define SHARE ASAN_ROUNDS(1u, 5u)
+
 static void many_operations(void **state)
 {
-	random_operations(2 * SESSIONS, 1, 3000000, 0);
-	random_operations(SESSIONS / 4, 2, 1000000, 0); // full all the time
+	random_operations(2 * SESSIONS, 1, 3000000 / SHARE, 0);
+	random_operations(SESSIONS / 4, 2, 1000000 / SHARE, 0); // full all the time
 	random_operations(16, 3, 300000, 0);
 	random_operations(1, 4, 100000, 0);
 }
 
 static void growth(void **state)
 {
-	random_operations(2 * SESSIONS, 5, 2000000, 100000);
-	random_operations(1000, 6, 1000000, 20000); // from full to full
+	random_operations(2 * SESSIONS, 5, 2000000 / SHARE, 100000 / SHARE);
+	random_operations(1000, 6, 1000000 / SHARE, 20000 / SHARE); // from full to full
 }
 
 // Fills the table with IPv4 and IPv6 flows until the first refusal. Returns the load.
@@ -204,7 +207,7 @@ static void load(void **state)
 	double reached;
 
 	for (i = 0; i < RTE_DIM(sizes); i++) {
-		for (seed = 1; seed <= (sizes[i] > 100000 ? 4 : 40); seed++) {
+		for (seed = 1; seed <= (sizes[i] > 100000 ? 4 : 40 / SHARE); seed++) {
 			struct flow_table *t = flow_table_create(sizes[i]);
 			struct fixture_sum sum;
 			uint32_t flows_in;

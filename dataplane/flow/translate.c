@@ -22,7 +22,7 @@ static __rte_always_inline uint16_t translate_adjust(uint16_t sum, uint64_t delt
 	return (uint16_t)~ip_fold(delta + (uint16_t)~sum);
 }
 
-static __rte_always_inline uint64_t translate_put32(unaligned_uint32_t *p, uint32_t now)
+static __rte_always_inline uint64_t translate_write32(unaligned_uint32_t *p, uint32_t now)
 {
 	uint64_t delta = (uint64_t)now + (uint32_t) ~*p;
 
@@ -30,7 +30,7 @@ static __rte_always_inline uint64_t translate_put32(unaligned_uint32_t *p, uint3
 	return delta;
 }
 
-static __rte_always_inline uint64_t translate_put16(unaligned_uint16_t *p, uint16_t now)
+static __rte_always_inline uint64_t translate_write16(unaligned_uint16_t *p, uint16_t now)
 {
 	uint64_t delta = (uint64_t)now + (uint16_t) ~*p;
 
@@ -165,7 +165,7 @@ static bool translate_locate(struct rte_mbuf *m, unsigned l3, uint8_t family, st
 
 // --- Changes. The packet gets the reverse of the key `to`. ---
 
-static uint64_t translate_put_address(uint8_t *p, const uint8_t *now, unsigned words)
+static uint64_t translate_write_address(uint8_t *p, const uint8_t *now, unsigned words)
 {
 	uint64_t delta = 0;
 	uint32_t word;
@@ -173,48 +173,48 @@ static uint64_t translate_put_address(uint8_t *p, const uint8_t *now, unsigned w
 
 	for (i = 0; i < words; i++) {
 		memcpy(&word, now + i * 4, 4);
-		delta += translate_put32((unaligned_uint32_t *)(p + i * 4), word);
+		delta += translate_write32((unaligned_uint32_t *)(p + i * 4), word);
 	}
 	return delta;
 }
 
-static uint64_t translate_put_addresses(const struct place *p, const struct flow_key *to, bool src, bool dst)
+static uint64_t translate_write_addresses(const struct place *p, const struct flow_key *to, bool src, bool dst)
 {
 	uint64_t delta = 0;
 
 	if (p->v6) {
-		delta += src ? translate_put_address(p->ip + 8, to->dst6, 4) : 0;
-		delta += dst ? translate_put_address(p->ip + 24, to->src6, 4) : 0;
+		delta += src ? translate_write_address(p->ip + 8, to->dst6, 4) : 0;
+		delta += dst ? translate_write_address(p->ip + 24, to->src6, 4) : 0;
 	} else {
-		delta += src ? translate_put_address(p->ip + 12, (const uint8_t *)&to->dst4, 1) : 0;
-		delta += dst ? translate_put_address(p->ip + 16, (const uint8_t *)&to->src4, 1) : 0;
+		delta += src ? translate_write_address(p->ip + 12, (const uint8_t *)&to->dst4, 1) : 0;
+		delta += dst ? translate_write_address(p->ip + 16, (const uint8_t *)&to->src4, 1) : 0;
 	}
 	return delta;
 }
 
-static inline uint64_t translate_put_header_sum(const struct place *p, uint64_t delta)
+static inline uint64_t translate_write_header_sum(const struct place *p, uint64_t delta)
 {
 	unaligned_uint16_t *sum = (unaligned_uint16_t *)(p->ip + 10);
 
-	return p->v6 ? 0 : translate_put16(sum, translate_adjust(*sum, delta));
+	return p->v6 ? 0 : translate_write16(sum, translate_adjust(*sum, delta));
 }
 
 // Returns the sum of all differences, including those of the checksums.
 static uint64_t translate_change(const struct place *p, const struct flow_key *to, bool src, bool dst)
 {
-	uint64_t addresses = translate_put_addresses(p, to, src, dst), transport = 0,
-		 all = addresses + translate_put_header_sum(p, addresses);
+	uint64_t addresses = translate_write_addresses(p, to, src, dst), transport = 0,
+		 all = addresses + translate_write_header_sum(p, addresses);
 	uint16_t sum;
 
 	if (p->ports)
-		transport += translate_put32(p->ports, (uint32_t)to->dst_port | (uint32_t)to->src_port << 16);
+		transport += translate_write32(p->ports, (uint32_t)to->dst_port | (uint32_t)to->src_port << 16);
 	if (p->id)
-		transport += translate_put16(p->id, to->src_port);
+		transport += translate_write16(p->id, to->src_port);
 	all += transport;
 	if (p->sum == NULL || (p->udp && *p->sum == 0))
 		return all;
 	sum = translate_adjust(*p->sum, transport + (p->pseudo ? addresses : 0));
-	return all + translate_put16(p->sum, p->udp && sum == 0 ? 0xffff : sum);
+	return all + translate_write16(p->sum, p->udp && sum == 0 ? 0xffff : sum);
 }
 
 static bool translate_is_source(const struct place *p, const struct flow_key *k)
@@ -252,8 +252,8 @@ bool flow_translate_error(struct rte_mbuf *m, const struct flow *f, unsigned dir
 	if (quoted.proto != to->proto || quoted.l4 > end || !locate_transport(m, &quoted, true, end))
 		return false;
 	delta = translate_change(&quoted, &inside, true, true);
-	addresses = translate_put_addresses(&outer, to, translate_is_source(&outer, &f->dir[dir].key), true);
-	translate_put_header_sum(&outer, addresses);
+	addresses = translate_write_addresses(&outer, to, translate_is_source(&outer, &f->dir[dir].key), true);
+	translate_write_header_sum(&outer, addresses);
 	sum = (unaligned_uint16_t *)translate_at(m, l4 + 2);
 	*sum = translate_adjust(*sum, outer.v6 ? delta + addresses : delta);
 	return true;

@@ -44,7 +44,7 @@ static uint32_t pick(uint32_t n)
 	return (uint32_t)(seed >> 33) % n;
 }
 
-static void put_be16(uint8_t *p, unsigned v)
+static void write_be16(uint8_t *p, unsigned v)
 {
 	p[0] = (uint8_t)(v >> 8);
 	p[1] = (uint8_t)v;
@@ -79,16 +79,16 @@ static void set_transport_sum(const struct flow_key *k, const struct shape *s, u
 
 	if (at < 0)
 		return;
-	put_be16(l4 + at, 0);
+	write_be16(l4 + at, 0);
 	if (s->no_sum)
 		return;
 	for (i = 0; i < words; i++)
 		memcpy(pseudo + i * 4, (const uint8_t *)k->addr + i * 4, 4);
-	put_be16(pseudo + 34, k->proto);
-	put_be16(pseudo + 38, s->len);
+	write_be16(pseudo + 34, k->proto);
+	write_be16(pseudo + 38, s->len);
 	sum = k->proto == IPPROTO_ICMP ? 0 : router_sum(pseudo, sizeof(pseudo), 0);
 	sum = (uint16_t)~router_sum(l4, s->len, sum);
-	put_be16(l4 + at, k->proto == IPPROTO_UDP && sum == 0 ? 0xffff : sum);
+	write_be16(l4 + at, k->proto == IPPROTO_UDP && sum == 0 ? 0xffff : sum);
 }
 
 static unsigned build_ip4(const struct flow_key *k, const struct shape *s, uint8_t *ip)
@@ -97,13 +97,13 @@ static unsigned build_ip4(const struct flow_key *k, const struct shape *s, uint8
 
 	memcpy(ip, noise, hlen);
 	ip[0] = (uint8_t)(0x40 | hlen / 4);
-	put_be16(ip + 2, hlen + s->len);
-	put_be16(ip + 6, 0);
+	write_be16(ip + 2, hlen + s->len);
+	write_be16(ip + 6, 0);
 	ip[9] = k->proto;
 	memcpy(ip + 12, &k->src4, 4);
 	memcpy(ip + 16, &k->dst4, 4);
-	put_be16(ip + 10, 0);
-	put_be16(ip + 10, (uint16_t)~router_sum(ip, hlen, 0));
+	write_be16(ip + 10, 0);
+	write_be16(ip + 10, (uint16_t)~router_sum(ip, hlen, 0));
 	return hlen;
 }
 
@@ -127,7 +127,7 @@ static unsigned build_ip6(const struct flow_key *k, const struct shape *s, uint8
 		n += i == 1 ? 16 : 8;
 	}
 	*next = k->proto;
-	put_be16(ip + 4, n - 40 + s->len);
+	write_be16(ip + 4, n - 40 + s->len);
 	return n;
 }
 
@@ -150,7 +150,7 @@ static struct bytes build(const struct flow_key *k, const struct shape *s)
 		memcpy(l4 + 2, &k->dst_port, 2);
 	}
 	if (k->proto == IPPROTO_UDP)
-		put_be16(l4 + 4, s->len);
+		write_be16(l4 + 4, s->len);
 	set_transport_sum(k, s, l4);
 	p.n = p.l4 + s->len;
 	return p;
@@ -321,18 +321,18 @@ static struct bytes cut(const struct bytes *whole, const struct flow_key *k, uns
 	unsigned hlen = p.l4 - p.l3;
 
 	if (k->family == 4) {
-		put_be16(ip + 2, hlen + to - from);
-		put_be16(ip + 6, (more ? 0x2000 : 0) | from / 8);
-		put_be16(ip + 10, 0);
-		put_be16(ip + 10, (uint16_t)~router_sum(ip, hlen, 0));
+		write_be16(ip + 2, hlen + to - from);
+		write_be16(ip + 6, (more ? 0x2000 : 0) | from / 8);
+		write_be16(ip + 10, 0);
+		write_be16(ip + 10, (uint16_t)~router_sum(ip, hlen, 0));
 	} else { // behind the header, before its payload
 		memmove(ip + 48, ip + 40, p.n - p.l3 - 40);
 		ip[40] = ip[6];
 		memset(ip + 41, 0, 7);
-		put_be16(ip + 42, from | more);
+		write_be16(ip + 42, from | more);
 		ip[6] = IPPROTO_FRAGMENT;
 		p.l4 += 8;
-		put_be16(ip + 4, p.l4 - p.l3 - 40 + to - from);
+		write_be16(ip + 4, p.l4 - p.l3 - 40 + to - from);
 	}
 	memmove(p.b + p.l4, p.b + p.l4 + from, to - from);
 	p.n = p.l4 + to - from;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which VRFs keep flows, and when the flows of a VRF become stale.
+// Which VRFs and bridge domains keep flows, and when the flows of one become stale.
 #include <errno.h>
 #include <stdio.h>
 
@@ -51,19 +51,35 @@ void flow_all_changed(void)
 
 // --- Ports. ---
 
-static void zone_set_stateful(uint16_t vrf)
+static void zone_set_stateful(uint16_t zone)
 {
-	__atomic_store_n(&flow_zones[vrf].stateful, stateful_ports[vrf] > 0 || nat_used(vrf), __ATOMIC_RELEASE);
+	__atomic_store_n(&flow_zones[zone].stateful, stateful_ports[zone] > 0 || nat_used(zone), __ATOMIC_RELEASE);
 }
 
-// flow_zones[].stateful of a VRF is set before its first such port is added, and cleared after the last one has been
+// The zones of a port's packets: its VRF, and its bridge domain. Returns how many there are.
+static unsigned zone_of_port(const struct port_config *cfg, uint16_t zones[2])
+{
+	unsigned n = 0;
+
+	if (cfg->vrf != UINT16_MAX)
+		zones[n++] = cfg->vrf;
+	if (cfg->bridge != UINT16_MAX)
+		zones[n++] = FLOW_ZONE_BRIDGE | cfg->bridge;
+	return n;
+}
+
+// flow_zones[].stateful of a zone is set before its first such port is added, and cleared after the last one has been
 // removed.
 static void zone_count_port(const struct port_config *cfg, int by)
 {
-	if (!cfg->stateful || cfg->vrf == UINT16_MAX)
-		return;
-	stateful_ports[cfg->vrf] = (uint16_t)(stateful_ports[cfg->vrf] + by);
-	flow_zone_changed(cfg->vrf);
+	unsigned i, n;
+	uint16_t zones[2];
+
+	n = cfg->stateful ? zone_of_port(cfg, zones) : 0;
+	for (i = 0; i < n; i++) {
+		stateful_ports[zones[i]] = (uint16_t)(stateful_ports[zones[i]] + by);
+		flow_zone_changed(zones[i]);
+	}
 }
 
 static int zone_check_stateless(const struct port_config *cfg, struct error *err)
@@ -83,9 +99,9 @@ static int zone_port_check(const struct port *old, const struct port_config *cfg
 {
 	if (!cfg->stateful)
 		return zone_check_stateless(cfg, err);
-	if (cfg->role != PORT_TENANT || cfg->vrf == UINT16_MAX)
-		return error_set(err, EINVAL, "port.stateful", "true", "a tenant port of a VRF",
-				 "only routed ports keep flows");
+	if (cfg->role != PORT_TENANT || (cfg->vrf == UINT16_MAX && cfg->bridge == UINT16_MAX))
+		return error_set(err, EINVAL, "port.stateful", "true", "a tenant port of a VRF or a bridge",
+				 "only ports of a VRF or a bridge keep flows");
 	return flow_start(err);
 }
 
@@ -96,13 +112,19 @@ static void zone_set_quota(const struct port *p)
 	flow_quota_set(p->id, q->limit, q->rate);
 }
 
-// A packet reads whether its VRF keeps flows before it finds the port.
+// A packet reads whether its zone keeps flows before it finds the port.
 static bool zone_port_guard(struct port *p, const struct port_config *next)
 {
-	if (!next->stateful || next->vrf == UINT16_MAX || flow_zones[next->vrf].stateful)
-		return false;
-	__atomic_store_n(&flow_zones[next->vrf].stateful, true, __ATOMIC_RELEASE);
-	return true;
+	bool missed = false;
+	uint16_t zones[2];
+	unsigned i, n;
+
+	n = next->stateful ? zone_of_port(next, zones) : 0;
+	for (i = 0; i < n; i++) {
+		missed |= !flow_zones[zones[i]].stateful;
+		__atomic_store_n(&flow_zones[zones[i]].stateful, true, __ATOMIC_RELEASE);
+	}
+	return missed;
 }
 
 static void zone_port_added(struct port *p)
@@ -119,8 +141,11 @@ static void zone_port_changed(struct port *p, const struct port_config *old)
 
 static void zone_port_unguard(struct port *p, const struct port_config *old)
 {
-	if (old->vrf != UINT16_MAX)
-		zone_set_stateful(old->vrf);
+	uint16_t zones[2];
+	unsigned i, n = zone_of_port(old, zones);
+
+	for (i = 0; i < n; i++)
+		zone_set_stateful(zones[i]);
 }
 
 static void zone_port_removed(struct port *p)
@@ -148,9 +173,12 @@ static void nat_of_vrf_changed(uint16_t vrf)
 static void rules_of_port_changed(uint16_t id)
 {
 	struct port *p = port_get(id);
+	uint16_t zones[2];
+	unsigned i, n;
 
-	if (p && p->cfg.stateful && p->cfg.vrf != UINT16_MAX)
-		flow_zone_changed(p->cfg.vrf);
+	n = p && p->cfg.stateful ? zone_of_port(&p->cfg, zones) : 0;
+	for (i = 0; i < n; i++)
+		flow_zone_changed(zones[i]);
 }
 
 void flow_zone_init(void)

@@ -7,6 +7,7 @@
 
 #include <rte_cycles.h>
 
+#include "base/offload.h"
 #include "base/rcu.h"
 #include "graph/graph.h"
 #include "graph/meta.h"
@@ -44,6 +45,8 @@ static struct rte_mbuf *capture_copy(const struct capture *c, struct rte_mbuf *m
 	rec->port = point == CAPTURE_TX ? port : m->port;
 	rec->reason = point == CAPTURE_DROP ? meta(m)->reason : 0;
 	rec->worker = graph_worker;
+	rec->segment_size = offload_is_large(m) ? m->tso_segsz : 0;
+	rec->unfinished = offload_is_unfinished(m);
 	if (rte_pktmbuf_read(m, 0, rec->kept, rec + 1) != (void *)(rec + 1))
 		memcpy(rec + 1, rte_pktmbuf_mtod(m, void *), rec->kept);
 	return out;

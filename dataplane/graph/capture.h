@@ -39,7 +39,9 @@ struct captured { // at the start of the copy's data
 	uint64_t tsc;
 	uint32_t length, kept;
 	uint16_t port, reason, worker;
+	uint16_t segment_size; // 0 unless the packet is a large segment (base/offload.h)
 	uint8_t point;
+	bool unfinished;
 };
 
 extern bool capture_active; // master: rw, workers: ro

@@ -10,7 +10,7 @@
 
 #include "graph/meta.h"
 
-#define DROP_MAX 192
+#define DROP_MAX 256
 #define EDGE_DROP 0 // every node's first edge
 
 struct drop_reason {

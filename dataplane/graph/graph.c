@@ -27,6 +27,16 @@ void node_register(struct node_desc *desc)
 	n_nodes++;
 }
 
+void node_pass_apart(struct rte_graph *graph, struct rte_node *node, void **objs, const edge_t *edges, unsigned n)
+{
+	unsigned i, j;
+
+	for (i = 0; i < n; i = j) {
+		j = node_edges_alike(edges, i, n);
+		rte_node_enqueue(graph, node, edges[i], objs + i, (uint16_t)(j - i));
+	}
+}
+
 #define LISTED_MAX 64
 static struct {
 	const char *list, *node;

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Each worker has a row, and the master one; a port holds the sum of its column.
 #include "graph/held.h"
 
 #include "base/field_limits.h"

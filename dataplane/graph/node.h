@@ -73,22 +73,37 @@ extern __thread uint8_t node_memory[NODE_MEMORY] __attribute__((tls_model("local
 extern bool graph_tracing;
 void graph_trace_batch(struct rte_graph *graph, struct rte_node *node, void **objs, const edge_t *edges, unsigned n);
 
+// Returns the first place behind i whose edge differs from that of i, or n. Four edges that equal those one place
+// before them are all alike.
+static __rte_always_inline unsigned node_edges_alike(const edge_t *edges, unsigned i, unsigned n)
+{
+	for (i++; i + 4 <= n; i += 4)
+		if (*(const unaligned_uint64_t *)&edges[i] != *(const unaligned_uint64_t *)&edges[i - 1])
+			break;
+	while (i < n && edges[i] == edges[i - 1])
+		i++;
+	return i;
+}
+
+void node_pass_apart(struct rte_graph *graph, struct rte_node *node, void **objs, const edge_t *edges, unsigned n);
+
 // Passes n packets on, each by its edge. objs may be the node's own array.
 static __rte_always_inline void node_pass(struct rte_graph *graph, struct rte_node *node, void **objs,
 					  const edge_t *edges, unsigned n)
 {
-	unsigned i, j;
-
 	if (unlikely(graph_tracing))
 		graph_trace_batch(graph, node, objs, edges, n);
-	for (i = 0; i < n; i = j) {
-		for (j = i + 1; j < n && edges[j] == edges[i]; j++)
-			;
-		if (likely(j - i == node->idx && objs == node->objs))
-			rte_node_next_stream_move(graph, node, edges[i]);
-		else
-			rte_node_enqueue(graph, node, edges[i], objs + i, (uint16_t)(j - i));
-	}
+	if (likely(node_edges_alike(edges, 0, n) == node->idx && objs == node->objs))
+		rte_node_next_stream_move(graph, node, edges[0]);
+	else
+		node_pass_apart(graph, node, objs, edges, n);
+}
+
+// Fetches the headers of the packet some places behind pkts[i], if there is one among the n packets.
+static __rte_always_inline void node_prefetch(struct rte_mbuf *const *pkts, unsigned i, unsigned n)
+{
+	if ((int)i < (int)n - NODE_AHEAD)
+		rte_prefetch0(rte_pktmbuf_mtod(pkts[i + NODE_AHEAD], void *));
 }
 
 typedef edge_t (*node_one_fn)(struct rte_mbuf *m);
@@ -107,16 +122,16 @@ typedef edge_t (*node_one_fn)(struct rte_mbuf *m);
 static __rte_always_inline uint16_t node_each(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n,
 					      node_one_fn one)
 {
-	struct rte_mbuf **pkts = (struct rte_mbuf **)objs;
 	NODE_EDGES(edges);
 	unsigned done, i, k;
 
 	for (done = 0; done < n; done += k) {
+		struct rte_mbuf **pkts = (struct rte_mbuf **)objs + done;
+
 		k = RTE_MIN(n - done, NODE_CHUNK);
 		for (i = 0; i < k; i++) {
-			if (i + NODE_AHEAD < k)
-				rte_prefetch0(rte_pktmbuf_mtod(pkts[done + i + NODE_AHEAD], void *));
-			edges[i] = one(pkts[done + i]);
+			node_prefetch(pkts, i, k);
+			edges[i] = one(pkts[i]);
 		}
 		node_pass(graph, node, objs + done, edges, k);
 	}

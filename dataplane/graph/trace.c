@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// The one tracing session: which packets it marks, and what is recorded of them.
 #include "graph/trace.h"
 
 #include <errno.h>

@@ -12,7 +12,7 @@ enum { PUNT = 1, HOST };
 DROP_REASON(host_no_buffer, "An ARP or ND frame could not be copied for the kernel: no packet buffer was free. The "
 			    "router itself got the frame.");
 
-static unsigned share(struct rte_mbuf *m, void **objs, edge_t *edges)
+static unsigned host_share_packet(struct rte_mbuf *m, void **objs, edge_t *edges)
 {
 	struct rte_mbuf *copy = rte_pktmbuf_copy(m, m->pool, 0, UINT32_MAX);
 
@@ -36,7 +36,7 @@ static uint16_t host_share(struct rte_graph *graph, struct rte_node *node, void 
 	for (done = 0; done < n; done += k) {
 		k = RTE_MIN(n - done, SHARE_CHUNK);
 		for (i = 0, used = 0; i < k; i++)
-			used += share(objs[done + i], out + used, edges + used);
+			used += host_share_packet(objs[done + i], out + used, edges + used);
 		node_pass(graph, node, out, edges, used);
 	}
 	return n;

@@ -10,22 +10,45 @@
 
 #include "base/id_table.h"
 #include "base/log.h"
+#include "base/notify.h"
 #include "base/rcu.h"
 #include "l2/mac.h"
+#include "l2/snoop.h"
 #include "l3/nexthop.h"
 #include "port/registry.h"
 
 struct bridge_fwd *bridge_fwds[BRIDGE_MAX];
 static struct bridge *bridges[BRIDGE_MAX];
 static unsigned n_bridges;
+static struct referrer *bridge_referrers;
+
+static bool bridge_find_nexthop(uint32_t id, char *text, size_t size)
+{
+	const struct bridge *b = bridge_next(NULL);
+
+	while (b && !bridge_floods_to(b, id) && !bridge_has_via(b, id))
+		b = bridge_next(b);
+	if (b)
+		snprintf(text, size, "%sbridge '%s'", bridge_floods_to(b, id) ? "" : "a MAC of ", b->cfg.name);
+	return b != NULL;
+}
 
 int bridge_init(struct error *err)
 {
+	static struct referrer of_nexthops = {.find = bridge_find_nexthop};
 	int ret = mac_table_init(err);
 
+	nexthop_refer(&of_nexthops);
 	if (ret == 0)
 		ret = mac_learn_init(err);
+	if (ret == 0)
+		ret = snoop_init(err);
 	return ret < 0 ? ret : bridge_ports_init(err);
+}
+
+void bridge_refer(struct referrer *r)
+{
+	LISTEN(bridge_referrers, r);
 }
 
 struct bridge *bridge_get(uint16_t id)
@@ -130,6 +153,8 @@ static struct bridge_fwd *bridge_fwd_build(const struct bridge *b, uint16_t with
 		return NULL;
 	f->drop_unknown = b->cfg.drop_unknown;
 	f->learning = !b->cfg.no_learning;
+	f->suppress = b->cfg.suppress;
+	f->snooping = b->cfg.snooping;
 	f->flood = (uint32_t *)(f + 1);
 	f->ports = (uint16_t *)(f->flood + b->cfg.n_flood);
 	f->n_flood = b->cfg.n_flood;
@@ -148,6 +173,7 @@ void bridge_publish(struct bridge *b, uint16_t without)
 	rcu_publish(bridge_fwds[b->id], f);
 	if (old)
 		rcu_defer(rte_free, old);
+	snoop_follow(b);
 	if (f == NULL || f->vrf == UINT16_MAX)
 		return;
 	slot = mac_table_find(mac_key(b->id, &f->gateway)); // learnt before it became the gateway's
@@ -214,6 +240,7 @@ struct bridge *bridge_add(const struct bridge_config *wanted, struct error *err)
 	bridge_ref_flood(&cfg, nexthop_ref);
 	bridges[b->id] = b;
 	n_bridges++;
+	mac_learn_begin(b->id);
 	bridge_publish(b, 0);
 	return b;
 }
@@ -259,8 +286,8 @@ int bridge_del(const char *name, struct error *err)
 	if (b == NULL)
 		return -ENOENT;
 	if (b->refs > 0)
-		return error_set(err, EBUSY, "bridge.name", name, NULL, "is in use by %u ports, labels or VNIs",
-				 b->refs);
+		return referrer_error(bridge_referrers, b->id, b->refs, "bridge.name", name, err);
+	snoop_forget(b);
 	f = bridge_fwds[b->id];
 	rcu_publish(bridge_fwds[b->id], NULL);
 	if (f)

@@ -9,9 +9,11 @@
 #include <rte_debug.h>
 
 #include "base/rcu.h"
-#include "flow/flow.h"
+#include "flow/bridged.h"
 #include "graph/counters.h"
 #include "graph/node_test.h"
+#include "neighbor/answer.h"
+#include "neighbor/frame.h"
 #include "worker/worker.h"
 
 #define PORTS 8
@@ -32,6 +34,7 @@ static struct port ports[PORTS + 1];
 static struct port_fwd fwds[PORTS + 1];
 static struct port_listener *listener;
 static struct nexthop_entry entries[TUNNELS];
+static struct referrer *nexthop_referrer;
 static struct nexthop nexthops[TUNNELS];
 static uint64_t now = 1ull << 40;
 
@@ -45,6 +48,47 @@ __attribute__((constructor)) static void add_encaps(void)
 }
 
 // --- What l2/ calls. ---
+
+void answer_link_local(const struct rte_ether_addr *mac, uint8_t out[16])
+{
+	memcpy(out, (const uint8_t[16]){0xfe, 0x80, [15] = 1}, 16);
+}
+
+struct fixture_sent fixture_sent[FIXTURE_SENT];
+unsigned fixture_n_sent;
+
+struct rte_mbuf *frame_new(const struct port *p, const struct rte_ether_addr *dst, uint16_t ether_type, unsigned len,
+			   void **payload)
+{
+	static const uint8_t zeroes[256];
+	struct rte_mbuf *m = node_test_packet(zeroes, (unsigned)sizeof(struct rte_ether_hdr) + len);
+	struct rte_ether_hdr *eth = rte_pktmbuf_mtod(m, struct rte_ether_hdr *);
+
+	eth->dst_addr = *dst;
+	eth->src_addr = p->mac;
+	eth->ether_type = rte_cpu_to_be_16(ether_type);
+	*payload = eth + 1;
+	return m;
+}
+
+void frame_send(const struct port *p, struct rte_mbuf *m)
+{
+	struct fixture_sent *s = &fixture_sent[fixture_n_sent++ % FIXTURE_SENT];
+
+	*s = (struct fixture_sent){.port = p->id, .len = m->data_len};
+	memcpy(s->bytes, rte_pktmbuf_mtod(m, void *), m->data_len);
+	rte_pktmbuf_free(m);
+}
+
+void flow_frame_decide(const struct rte_mbuf *m, uint16_t sender, enum flow_flood flood, struct flow_frame *f)
+{
+	rte_panic("no bridge domain keeps flows here\n");
+}
+
+const struct drop_reason *flow_frame_denied(const struct flow_frame *f, uint16_t receiver)
+{
+	rte_panic("no bridge domain keeps flows here\n");
+}
 
 struct port *port_get(uint16_t id)
 {
@@ -95,6 +139,11 @@ void nexthop_unref(uint32_t id)
 	nexthop_get(id)->refs--;
 }
 
+void nexthop_refer(struct referrer *r)
+{
+	nexthop_referrer = r;
+}
+
 int nexthop_usable(uint32_t id, const char *field, struct error *err)
 {
 	return nexthop_get(id) ? 0 : error_set(err, ENOENT, field, NULL, NULL, "there is no such next hop");
@@ -106,6 +155,13 @@ static uint64_t clock_now(void)
 }
 
 // --- What tests call. ---
+
+const char *fixture_user(uint32_t nexthop)
+{
+	static char text[128];
+
+	return nexthop_referrer->find(nexthop, text, sizeof(text)) ? text : NULL;
+}
 
 struct rte_ether_addr fixture_mac(const char *text)
 {
@@ -150,6 +206,12 @@ struct port *fixture_join(uint16_t id, uint16_t bridge, uint16_t vrf)
 	port_table[id] = p;
 	listener->added(p);
 	return p;
+}
+
+void fixture_link(uint16_t id, bool up)
+{
+	ports[id].up = up;
+	listener->link(&ports[id]);
 }
 
 void fixture_leave(uint16_t id)
@@ -262,7 +324,7 @@ void fixture_wait(unsigned seconds)
 	}
 }
 
-static void put_outer(struct rte_mbuf *m, const char *remote)
+static void write_outer(struct rte_mbuf *m, const char *remote)
 {
 	struct ip_addr a = fixture_addr(remote);
 	uint8_t *outer = RTE_PTR_ADD(m->buf_addr, OUTER_AT);
@@ -291,7 +353,7 @@ struct rte_mbuf *fixture_frame(uint16_t bridge, uint16_t port, const char *remot
 	meta(m)->vrf = UINT16_MAX;
 	meta(m)->l3 = sizeof(*eth); // as tenant_input leaves it
 	if (remote)
-		put_outer(m, remote);
+		write_outer(m, remote);
 	return m;
 }
 

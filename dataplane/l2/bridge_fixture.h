@@ -24,10 +24,12 @@ int fixture_reset(void **state);
 // bridge, vrf: UINT16_MAX = none. Returns NULL and fills fixture_error if the configuration is refused.
 struct port *fixture_join(uint16_t port, uint16_t bridge, uint16_t vrf);
 extern struct error fixture_error;
-void fixture_leave(uint16_t port);   // it is removed
+void fixture_leave(uint16_t port); // it is removed
+void fixture_link(uint16_t port, bool up);
 void fixture_wait(unsigned seconds); // bridge_tick() and bridge_poll() as the master's loop does
 void fixture_tunnel(uint32_t id, enum nexthop_kind kind, const char *remote, uint16_t mtu, const char *encap);
 uint32_t fixture_refs(uint32_t nexthop);
+const char *fixture_user(uint32_t nexthop); // what an error says of a tunnel that l2/ holds; NULL: nothing
 struct bridge *fixture_bridge(const char *name, unsigned n_flood); // floods to the first tunnels
 
 // 60 bytes, or len; remote: address of the tunnel's other end.
@@ -40,3 +42,13 @@ bool fixture_find(uint16_t bridge, const char *mac, struct mac_entry *out);
 struct rte_ether_addr fixture_mac(const char *text);
 struct ip_addr fixture_addr(const char *text);
 uint64_t fixture_drops(uint16_t port, const char *reason);
+
+// Frames that the master sent: the last ones, in a ring.
+#define FIXTURE_SENT 64
+struct fixture_sent {
+	uint16_t port;
+	unsigned len;
+	uint8_t bytes[128];
+};
+extern struct fixture_sent fixture_sent[FIXTURE_SENT];
+extern unsigned fixture_n_sent; // since the start

@@ -1,15 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 // bridge_flood: broadcast, multicast and unknown unicast. Sends a copy to each local port except the ingress port and,
 // unless the frame came from a tunnel (split horizon), to each remote end (head-end replication).
-// Reads: bridge, port, flags.  Writes: out_port, nexthop, hash.  Next: port_tx, an encapsulation.
+// In a domain that keeps flows, the rules decide about each receiver. In one with snooping, frames to multicast groups
+// go to their members.
+// Reads: bridge, port, flags; arg where flows are kept.  Writes: out_port, nexthop, hash.
+// Next: port_tx, an encapsulation.
 #include <rte_cycles.h>
 
 #include "base/bucket.h"
+#include "base/offload.h"
 #include "base/rcu.h"
 #include "base/setting.h"
+#include "flow/bridged.h"
 #include "graph/counters.h"
 #include "graph/node.h"
 #include "l2/bridge.h"
+#include "l2/snoop.h"
 #include "l3/ip_header.h"
 #include "l3/nexthop.h"
 #include "port/registry.h"
@@ -114,7 +120,8 @@ static bool flood_tunnel_target(const struct rte_mbuf *m, uint32_t id, struct ta
 		bridge_flood_miss(m, &drop_bridge_flood_tunnel_down);
 		return false;
 	}
-	if (unlikely(m->pkt_len > (unsigned)nh->mtu + nh->inner_eth)) {
+	if (unlikely(m->pkt_len > (unsigned)nh->mtu + nh->inner_eth) &&
+	    offload_frame_size(m) > (unsigned)nh->mtu + nh->inner_eth) {
 		bridge_flood_miss(m, &drop_bridge_flood_too_big);
 		return false;
 	}
@@ -129,7 +136,7 @@ static bool flood_port_target(const struct rte_mbuf *m, uint16_t id, bool from_t
 
 	if ((id == m->port && !from_tunnel) || p == NULL || f == NULL || !p->up)
 		return false;
-	if (unlikely(m->pkt_len > f->mtu + sizeof(struct rte_ether_hdr) + sizeof(struct rte_vlan_hdr))) {
+	if (unlikely(m->pkt_len > f->mtu + BRIDGE_L2) && offload_frame_size(m) > f->mtu + BRIDGE_L2) {
 		bridge_flood_miss(m, &drop_bridge_flood_too_big);
 		return false;
 	}
@@ -137,39 +144,103 @@ static bool flood_port_target(const struct rte_mbuf *m, uint16_t id, bool from_t
 	return true;
 }
 
-static bool bridge_flood_allowed(const struct flood *fl, struct rte_mbuf *m, const struct bridge_fwd *f)
+static bool bridge_flood_allowed(const struct flood *fl, struct rte_mbuf *m, unsigned ends)
 {
 	bool from_tunnel = (meta(m)->flags & META_FROM_TUNNEL) != 0;
-	unsigned worker = this_worker->id, ends = f->n_ports + (from_tunnel ? 0 : f->n_flood);
+	unsigned worker = this_worker->id;
+	unsigned copies = ends * offload_segments(m, frame_ip(m)); // of a large segment, one for each of its packets
 	struct bucket *own =
 		from_tunnel ? &of_bridge[worker][meta(m)->bridge % BRIDGE_MAX] : &of_port[worker][m->port % PORT_MAX];
-	uint32_t burst = RTE_MAX(ends, (uint32_t)BURST), rate = flood_copies_per_second;
+	uint32_t burst = RTE_MAX(copies, (uint32_t)BURST), rate = flood_copies_per_second;
 	uint64_t hz = rte_get_tsc_hz();
 
-	return bucket_take(own, fl->tsc, ends, rate, burst, hz) &&
-	       bucket_take(&of_worker[worker], fl->tsc, ends, WORKER_PORTS * rate, WORKER_PORTS * burst, hz);
+	return bucket_take(own, fl->tsc, copies, rate, burst, hz) &&
+	       bucket_take(&of_worker[worker], fl->tsc, copies, WORKER_PORTS * rate, WORKER_PORTS * burst, hz);
+}
+
+// What the rules say about a frame.
+struct flood_rules {
+	bool apply, tunnels_only;
+	const struct drop_reason *denied; // a receiver does not get it, which is not counted yet
+	struct flow_frame frame;
+};
+
+static void flood_rules_begin(struct flood_rules *r, struct rte_mbuf *m, bool from_tunnel)
+{
+	const struct pkt_meta *md = meta(m);
+
+	r->denied = NULL;
+	r->apply = flow_zones[FLOW_ZONE_BRIDGE | md->bridge % BRIDGE_MAX].stateful;
+	if (likely(!r->apply))
+		return;
+	flow_frame_decide(m, from_tunnel ? 0 : m->port, md->arg, &r->frame);
+	r->tunnels_only = md->arg == FLOW_FLOOD_TUNNELS;
+}
+
+// A frame that the sender's rules deny to all.
+static inline bool flood_rules_refuse(const struct flood_rules *r)
+{
+	return unlikely(r->apply) && r->frame.egress && !r->frame.asks_dhcp;
+}
+
+// receiver: a port, 0 = a tunnel. Each receiver that does not get the frame counts as a drop.
+static bool flood_rules_pass(struct flood_rules *r, const struct rte_mbuf *m, uint16_t receiver)
+{
+	const struct drop_reason *why;
+
+	if (likely(!r->apply))
+		return true;
+	if (r->tunnels_only && receiver)
+		return false;
+	why = flow_frame_denied(&r->frame, receiver);
+	if (why && r->denied)
+		bridge_flood_miss(m, r->denied);
+	if (why)
+		r->denied = why;
+	return why == NULL;
+}
+
+static void flood_rules_end(const struct flood_rules *r, struct rte_mbuf *m, const struct drop_reason *none, bool sent)
+{
+	if (sent && r->denied)
+		bridge_flood_miss(m, r->denied);
+	else if (!sent)
+		drop_as(m, r->denied ? r->denied : none);
 }
 
 static void flood_one(struct flood *fl, struct rte_mbuf *m, const struct bridge_fwd *f)
 {
 	bool from_tunnel = (meta(m)->flags & META_FROM_TUNNEL) != 0;
+	struct snoop_ends ends = {f->ports, NULL, f->n_ports, 0, &drop_bridge_no_target};
 	struct target t, last = {.edge = EDGE_DROP};
+	struct flood_rules rules;
+	uint16_t port;
 	unsigned i;
 
-	if (unlikely(!bridge_flood_allowed(fl, m, f))) {
+	flood_rules_begin(&rules, m, from_tunnel);
+	if (flood_rules_refuse(&rules)) {
+		drop_as(m, rules.frame.egress);
+		bridge_flood_emit(fl, m, &last);
+		return;
+	}
+	if (unlikely(f->snooping) && !snoop_ends(m, from_tunnel, &ends)) {
+		drop_as(m, ends.none);
+		bridge_flood_emit(fl, m, &last);
+		return;
+	}
+	if (unlikely(!bridge_flood_allowed(fl, m, ends.n_ports + ends.n_more + (from_tunnel ? 0 : f->n_flood)))) {
 		drop(m, bridge_flood_rate);
 		bridge_flood_emit(fl, m, &last);
 		return;
 	}
 	meta(m)->hash = eth_hash(m);
 	for (i = 0; i < f->n_flood && !from_tunnel; i++)
-		if (flood_tunnel_target(m, f->flood[i], &t))
+		if (flood_tunnel_target(m, f->flood[i], &t) && flood_rules_pass(&rules, m, 0))
 			flood_add_target(fl, m, &last, &t);
-	for (i = 0; i < f->n_ports; i++)
-		if (flood_port_target(m, f->ports[i], from_tunnel, &t))
+	while (snoop_ends_next(&ends, &port))
+		if (flood_port_target(m, port, from_tunnel, &t) && flood_rules_pass(&rules, m, port))
 			flood_add_target(fl, m, &last, &t);
-	if (last.edge == EDGE_DROP)
-		drop(m, bridge_no_target);
+	flood_rules_end(&rules, m, ends.none, last.edge != EDGE_DROP);
 	bridge_flood_emit(fl, m, &last);
 }
 

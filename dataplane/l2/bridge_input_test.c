@@ -220,6 +220,108 @@ static void asks_rarely(void **state)
 	assert_int_equal(lan->learn_refused, 1);
 }
 
+// Frames with n sources that nobody else has, from `first` on.
+static void many_sources(uint16_t port, const char *remote, uint32_t first, unsigned n)
+{
+	struct rte_ether_hdr *eth;
+	struct rte_mbuf *m;
+	unsigned i;
+
+	for (i = 0; i < n; i++) {
+		m = fixture_frame(lan->id, port, remote, ALL, A, ARP);
+		eth = rte_pktmbuf_mtod(m, struct rte_ether_hdr *);
+		*(unaligned_uint32_t *)&eth->src_addr.addr_bytes[2] = rte_cpu_to_be_32(first + i);
+		eth->src_addr.addr_bytes[1] = 0x77;
+		node_test_one("bridge_input", m);
+		rte_pktmbuf_free(m);
+	}
+}
+
+// A port, or a tunnel, that invents addresses leaves others room in the ring to the master.
+static void others_are_learnt_meanwhile(void **state)
+{
+	struct mac_entry e;
+	unsigned i;
+
+	mac_learn_begin_port(1);
+	many_sources(1, HERE, 0, 20000); // the ring has room for 16,383
+	many_sources(FABRIC, "192.0.2.1", 20000, 20000);
+	fixture_learn(lan->id, 2, HERE, B);
+	for (i = 0; i < 20; i++)
+		bridge_tick();
+	assert_true(fixture_find(lan->id, B, &e));
+	assert_in_range(mac_count(), 1024, 16000);
+	// Both had up to 1,024 reports at once; earlier tests may have used some of them.
+	assert_in_range(mac_learn_too_many(lan->id), 20000, 40000 - 2 * 512);
+	assert_in_range(mac_learn_too_many_of(1), 10000, 20000 - 512);
+	assert_int_equal(mac_learn_too_many_of(2), 0);
+}
+
+// Nor does it take all the addresses of its domain.
+static void others_have_room(void **state)
+{
+	struct bridge_config c = lan->cfg;
+	struct mac_entry e;
+
+	c.mac_limit = 80;
+	bridge_set(lan, &c, NULL);
+	many_sources(1, HERE, 0, 100);
+	bridge_tick();
+	assert_int_equal(lan->n_learnt, 70);
+	assert_int_equal(lan->learn_refused, 30);
+	fixture_learn(lan->id, 2, HERE, B);
+	assert_true(fixture_find(lan->id, B, &e));
+	fixture_learn(lan->id, FABRIC, "192.0.2.1", C);
+	assert_true(fixture_find(lan->id, C, &e));
+	many_sources(FABRIC, "192.0.2.1", 100, 100);
+	bridge_tick();
+	assert_int_equal(lan->n_learnt, 80);
+	assert_int_equal(mac_learnt_at(lan, MAC_LEARNT | MAC_TUNNEL), 9);
+	// Addresses that moved count where they are now.
+	many_sources(2, HERE, 0, 60);
+	bridge_tick();
+	assert_int_equal(mac_learnt_at(lan, MAC_LEARNT | 1), 10);
+	assert_int_equal(mac_learnt_at(lan, MAC_LEARNT | 2), 61);
+	fixture_leave(2);
+	assert_int_equal(lan->n_learnt, 19);
+	assert_int_equal(mac_learnt_at(lan, MAC_LEARNT | 2), 0);
+}
+
+// A port that sends with the address of another one's guest does not get what is for that guest.
+static void guests_keep_their_addresses(void **state)
+{
+	struct port *p = fixture_join(2, lan->id, UINT16_MAX);
+	uint64_t refused = lan->learn_refused;
+	struct mac_entry e;
+
+	p->cfg.guest_mac = fixture_mac(B);
+	fixture_join(2, lan->id, UINT16_MAX); // it has changed
+	fixture_learn(lan->id, 1, HERE, B);   // also while it is unknown
+	assert_false(fixture_find(lan->id, B, &e));
+	fixture_learn(lan->id, 2, HERE, B);
+	fixture_wait(1); // the same report is not repeated at once
+	fixture_learn(lan->id, 1, HERE, B);
+	assert_true(fixture_find(lan->id, B, &e));
+	assert_int_equal(e.port, 2);
+	assert_int_equal(lan->learn_refused, refused + 2);
+	assert_int_equal(lan->moves, 0);
+	fixture_learn(lan->id, 1, HERE, A); // others are learnt anywhere
+	fixture_learn(lan->id, 2, HERE, A);
+	assert_true(fixture_find(lan->id, A, &e));
+	assert_int_equal(e.port, 2);
+	fixture_learn(lan->id, FABRIC, "192.0.2.1", B); // it has moved to another host
+	assert_true(fixture_find(lan->id, B, &e));
+	assert_int_equal(e.port, 0);
+	fixture_wait(1);
+	fixture_learn(lan->id, 2, HERE, B); // and back
+	fixture_join(1, lan->id, UINT16_MAX)->cfg.guest_mac = fixture_mac(B);
+	fixture_join(1, lan->id, UINT16_MAX);
+	fixture_wait(1);
+	fixture_learn(lan->id, 1, HERE, B); // both have it
+	assert_true(fixture_find(lan->id, B, &e));
+	assert_int_equal(e.port, 1);
+}
+
 static void no_learning(void **state)
 {
 	struct bridge_config c = lan->cfg;
@@ -410,6 +512,69 @@ static void big_batch(void **state)
 	rte_pktmbuf_free_bulk(pkts, 256);
 }
 
+// Frames that differ from the one before them in one respect only share nothing with it that they must not.
+static void alike(void **state)
+{
+	struct bridge *other = fixture_bridge("other", 0);
+	struct rte_mbuf *pkts[9];
+	static const char *const edges[] = {"port_tx", "drop",    "port_tx", "bridge_flood", "drop",
+					    "port_tx", "port_tx", "drop",    "port_tx"};
+	static const char *const reasons[9] = {
+		[1] = "bridge_truncated", [4] = "bridge_same_port", [7] = "bridge_too_big"};
+	struct mac_entry e;
+	unsigned i, k;
+
+	fixture_join(3, other->id, NONE);
+	fixture_learn(lan->id, 1, HERE, A);
+	fixture_learn(lan->id, 2, HERE, B);
+	for (i = 0; i < 9; i++)
+		pkts[i] = fixture_frame(lan->id, 2, HERE, A, B, IP);
+	rte_pktmbuf_trim(pkts[1], (uint16_t)(pkts[1]->data_len - 13));
+	meta(pkts[3])->bridge = other->id;
+	pkts[4]->port = 1;
+	rte_pktmbuf_free_bulk(&pkts[5], 2);
+	pkts[5] = fixture_frame(lan->id, FABRIC, "192.0.2.1", A, B, IP);
+	pkts[6] = fixture_frame(lan->id, FABRIC, "192.0.2.2", A, B, IP);
+	fixture_frame_len(pkts[7], 1519);
+	assert_int_equal(node_test_run("bridge_input", pkts, 9), 9);
+	for (i = 0; i < 9; i++) {
+		for (k = 0; node_test_outs[k].m != pkts[i]; k++) // they come out by edge
+			assert_true(k < 9);
+		assert_string_equal(node_test_outs[k].edge, edges[i]);
+		if (reasons[i])
+			assert_string_equal(node_test_reason(pkts[i]), reasons[i]);
+		else if (i != 3)
+			assert_int_equal(meta(pkts[i])->out_port, 1);
+	}
+	rte_pktmbuf_free_bulk(pkts, 9);
+	bridge_tick();
+	assert_int_equal(lan->moves, 3); // to port 1, to each of the tunnels
+	assert_true(fixture_find(lan->id, B, &e) && e.nexthop == 102);
+	assert_false(fixture_find(other->id, B, &e)); // port 2 is not in that domain
+}
+
+// A sender's frames to several receivers share the lookup of their source, if one of them is looked up at all, and
+// only while they come by the same way.
+static void one_source_to_many(void **state)
+{
+	static const char *const to[] = {"01:80:c2:00:00:00", B, ALL, C, B};
+	struct rte_mbuf *pkts[5];
+	struct mac_entry e;
+	unsigned i;
+
+	for (i = 0; i < 4; i++)
+		pkts[i] = fixture_frame(lan->id, 1, HERE, to[i], A, IP);
+	pkts[4] = fixture_frame(lan->id, 2, HERE, to[4], A, IP);
+	assert_int_equal(node_test_run("bridge_input", pkts, 4), 4);
+	bridge_tick();
+	assert_true(fixture_find(lan->id, A, &e) && e.port == 1 && e.learnt);
+	assert_int_equal(node_test_run("bridge_input", pkts, 5), 5);
+	rte_pktmbuf_free_bulk(pkts, 5);
+	bridge_tick();
+	assert_int_equal(lan->moves, 1);
+	assert_true(fixture_find(lan->id, A, &e) && e.port == 2);
+}
+
 #define T(fn) cmocka_unit_test_setup(fn, setup)
 
 int main(void)
@@ -425,6 +590,8 @@ int main(void)
 		T(by_hand_stays),
 		T(limit),
 		T(asks_rarely),
+		T(others_have_room),
+		T(guests_keep_their_addresses),
 		T(no_learning),
 		T(ageing),
 		T(split_horizon),
@@ -437,6 +604,9 @@ int main(void)
 		T(port_removed),
 		T(late_learning),
 		T(big_batch),
+		T(others_are_learnt_meanwhile),
+		T(alike),
+		T(one_source_to_many),
 	};
 
 	return cmocka_run_group_tests(tests, fixture_setup, fixture_teardown);

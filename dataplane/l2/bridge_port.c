@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "l2/mac.h"
+#include "l2/snoop.h"
 #include "port/registry.h"
 
 static const struct rte_ether_addr *bridge_port_mac_of(const struct port *old, const struct port_config *cfg)
@@ -55,31 +56,36 @@ static void bridge_port_leave(uint16_t id, const struct port *p, uint16_t withou
 
 	if (b == NULL)
 		return;
+	snoop_port_end(id, p->id);
 	bridge_publish(b, without);
 	mac_flush_port(id, p->id);
 	b->refs--;
 }
 
-static void bridge_port_join(uint16_t id)
+static void bridge_port_join(const struct port *p)
 {
-	struct bridge *b = bridge_get(id);
+	struct bridge *b = bridge_get(p->cfg.bridge);
 
 	if (b == NULL)
 		return;
 	b->refs++;
 	bridge_publish(b, 0);
+	snoop_port_begin(p->id);
 }
 
 static void bridge_port_on_added(struct port *p)
 {
-	bridge_port_join(p->cfg.bridge);
+	mac_learn_begin_port(p->id);
+	mac_guests_changed();
+	bridge_port_join(p);
 }
 
 static void bridge_port_on_changed(struct port *p, const struct port_config *old)
 {
+	mac_guests_changed();
 	if (p->cfg.bridge != old->bridge) {
 		bridge_port_leave(old->bridge, p, 0);
-		bridge_port_join(p->cfg.bridge);
+		bridge_port_join(p);
 	} else if (bridge_get(old->bridge) && p->cfg.vrf != old->vrf) {
 		bridge_publish(bridge_get(old->bridge), 0);
 	}
@@ -87,16 +93,38 @@ static void bridge_port_on_changed(struct port *p, const struct port_config *old
 
 static void bridge_port_on_removed(struct port *p)
 {
+	mac_guests_changed();
 	bridge_port_leave(p->cfg.bridge, p, p->id);
+}
+
+// Who has come may be a member of groups.
+static void bridge_port_on_link(struct port *p)
+{
+	if (p->up)
+		snoop_port_begin(p->id);
+}
+
+static bool bridge_port_find(uint32_t id, char *text, size_t size)
+{
+	const struct port *p = port_next(NULL);
+
+	while (p && p->cfg.bridge != id)
+		p = port_next(p);
+	if (p)
+		snprintf(text, size, "port '%s'", p->cfg.name);
+	return p != NULL;
 }
 
 int bridge_ports_init(struct error *err)
 {
+	static struct referrer ports = {.find = bridge_port_find};
 	static struct port_listener listener = {.check = bridge_port_check,
 						.added = bridge_port_on_added,
 						.changed = bridge_port_on_changed,
-						.removed = bridge_port_on_removed};
+						.removed = bridge_port_on_removed,
+						.link = bridge_port_on_link};
 
 	port_listen(&listener);
+	bridge_refer(&ports);
 	return 0;
 }

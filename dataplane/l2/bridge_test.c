@@ -158,6 +158,19 @@ static int mac(const struct bridge *b, const char *addr, uint16_t port, uint32_t
 	return mac_set(&e, &err);
 }
 
+static void names_its_tunnels(void **state)
+{
+	struct bridge *b = fixture_bridge("lan", 1);
+
+	assert_int_equal(mac(b, "02:00:00:00:00:01", 0, 102), 0);
+	assert_string_equal(fixture_user(101), "bridge 'lan'");
+	assert_string_equal(fixture_user(102), "a MAC of bridge 'lan'");
+	assert_null(fixture_user(103));
+	assert_int_equal(bridge_del("lan", &err), 0);
+	assert_null(fixture_user(101));
+	assert_null(fixture_user(102));
+}
+
 static void macs_by_hand(void **state)
 {
 	struct bridge *b = fixture_bridge("lan", 1), gone = {.id = 99};
@@ -214,7 +227,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		T(add_and_del), T(refused),      T(holds_its_tunnels),       T(ports_come_and_go),
-		T(one_gateway), T(macs_by_hand), T(by_hand_replaces_learnt),
+		T(one_gateway), T(macs_by_hand), T(by_hand_replaces_learnt), T(names_its_tunnels),
 	};
 
 	return cmocka_run_group_tests(tests, fixture_setup, fixture_teardown);

@@ -7,8 +7,11 @@
 
 #include <rte_cycles.h>
 
+#include "l2/mac_watch.h"
 #include "l3/nexthop.h"
 #include "port/registry.h"
+
+static uint32_t learnt_at_port[PORT_MAX];
 
 static struct bridge_via *via_find(const struct bridge *b, uint32_t nexthop)
 {
@@ -18,6 +21,11 @@ static struct bridge_via *via_find(const struct bridge *b, uint32_t nexthop)
 		if (b->vias[i].nexthop == nexthop)
 			return &b->vias[i];
 	return NULL;
+}
+
+bool bridge_has_via(const struct bridge *b, uint32_t nexthop)
+{
+	return via_find(b, nexthop) != NULL;
 }
 
 static int via_hold(struct bridge *b, uint32_t nexthop)
@@ -54,6 +62,22 @@ static bool by_hand_on_tunnel(uint64_t target)
 	return (target & MAC_TUNNEL) && !(target & MAC_LEARNT);
 }
 
+void mac_count_learnt(struct bridge *b, uint64_t target, int n)
+{
+	if (!(target & MAC_LEARNT))
+		return;
+	b->n_learnt += n;
+	if (!(target & MAC_TUNNEL))
+		learnt_at_port[MAC_ID(target)] += n;
+	else
+		b->n_learnt_by_tunnels += n;
+}
+
+uint32_t mac_learnt_at(const struct bridge *b, uint64_t target)
+{
+	return target & MAC_TUNNEL ? b->n_learnt_by_tunnels : learnt_at_port[MAC_ID(target)];
+}
+
 int mac_add(struct bridge *b, uint64_t key, uint64_t target)
 {
 	int ret = by_hand_on_tunnel(target) ? via_hold(b, MAC_ID(target)) : 0;
@@ -67,7 +91,7 @@ int mac_add(struct bridge *b, uint64_t key, uint64_t target)
 		return ret;
 	}
 	b->n_macs++;
-	b->n_learnt += (target & MAC_LEARNT) != 0;
+	mac_count_learnt(b, target, 1);
 	return 0;
 }
 
@@ -76,9 +100,13 @@ void mac_remove(uint32_t slot)
 	struct bridge *b = bridge_get(mac_key_bridge(mac_slot_key(slot)));
 	uint64_t target = mac_slot_target(slot);
 
+	if (target & MAC_LEARNT)
+		mac_change_note(MAC_IS_GONE, mac_slot_key(slot), target);
+	else
+		mac_ip_remove(mac_slot_key(slot));
 	mac_table_remove(slot);
 	b->n_macs--;
-	b->n_learnt -= (target & MAC_LEARNT) != 0;
+	mac_count_learnt(b, target, -1);
 	if (by_hand_on_tunnel(target))
 		via_release(b, MAC_ID(target));
 }
@@ -155,10 +183,15 @@ int mac_set(const struct mac_entry *e, struct error *err)
 				 "is already set in bridge '%s'", b->cfg.name);
 	if (slot != MAC_NONE)
 		mac_remove(slot);
-	ret = mac_add(b, key, e->nexthop ? MAC_TUNNEL | e->nexthop : e->port);
-	return ret < 0 ? error_set(err, ENOSPC, "mac", NULL, "1048576 addresses in all bridges, and memory for them",
-				   "no room for another one")
-		       : 0;
+	ret = mac_ip_add(key, e->addrs, e->n_addrs, err);
+	if (ret < 0)
+		return ret;
+	ret = mac_add(b, key, MAC_OWNED(e->owner) | (e->nexthop ? MAC_TUNNEL | e->nexthop : e->port));
+	if (ret == 0)
+		return 0;
+	mac_ip_remove(key);
+	return error_set(err, ENOSPC, "mac", NULL, "1048576 addresses in all bridges, and memory for them",
+			 "no room for another one");
 }
 
 int mac_unset(uint16_t bridge, const struct rte_ether_addr *mac, struct error *err)
@@ -173,14 +206,14 @@ int mac_unset(uint16_t bridge, const struct rte_ether_addr *mac, struct error *e
 	return 0;
 }
 
-static void mac_describe(uint32_t slot, struct mac_entry *out)
+void mac_describe(uint64_t key, uint64_t target, struct mac_entry *out)
 {
-	uint64_t key = mac_slot_key(slot), target = mac_slot_target(slot);
 	const struct nexthop_entry *nh;
 
 	*out = (struct mac_entry){
 		.bridge = mac_key_bridge(key), .mac = mac_key_addr(key), .learnt = (target & MAC_LEARNT) != 0};
-	out->seen = (uint64_t)mac_slot_seen(slot) * (rte_get_tsc_hz() / 10);
+	if (!out->learnt)
+		out->owner = MAC_OWNER(target);
 	if (!(target & MAC_TUNNEL)) {
 		out->port = (uint16_t)MAC_ID(target);
 		return;
@@ -191,12 +224,29 @@ static void mac_describe(uint32_t slot, struct mac_entry *out)
 		out->remote = nh->cfg.tunnel.remote;
 }
 
+static void mac_describe_slot(uint32_t slot, struct mac_entry *out)
+{
+	mac_describe(mac_slot_key(slot), mac_slot_target(slot), out);
+	if (!out->learnt)
+		out->n_addrs = mac_ip_get(mac_slot_key(slot), out->addrs);
+	out->seen = (uint64_t)mac_slot_seen(slot) * (rte_get_tsc_hz() / 10);
+}
+
+bool mac_get(uint16_t bridge, const struct rte_ether_addr *mac, struct mac_entry *out)
+{
+	uint32_t slot = mac_table_find(mac_key(bridge, mac));
+
+	if (slot != MAC_NONE)
+		mac_describe_slot(slot, out);
+	return slot != MAC_NONE;
+}
+
 bool mac_next(const struct mac_entry *after, struct mac_entry *out)
 {
 	uint32_t slot = mac_table_after(after ? mac_key(after->bridge, &after->mac) : 0);
 
 	if (slot != MAC_NONE)
-		mac_describe(slot, out);
+		mac_describe_slot(slot, out);
 	return slot != MAC_NONE;
 }
 

@@ -75,8 +75,8 @@ static uint32_t mac_slot_of(const struct mac_table *t, const struct mac_bucket *
 	return (uint32_t)(b - t->buckets) * MAC_WAYS + way;
 }
 
-static void mac_table_put(struct mac_table *t, struct mac_bucket *b, unsigned way, uint64_t key, uint64_t target,
-			  uint32_t seen)
+static void mac_table_write(struct mac_table *t, struct mac_bucket *b, unsigned way, uint64_t key, uint64_t target,
+			    uint32_t seen)
 {
 	// A worker that still reads the slot for its old key must see the key change before it can see the new target.
 	__atomic_thread_fence(__ATOMIC_RELEASE);
@@ -103,7 +103,7 @@ static unsigned mac_table_make_room(struct mac_table *t, struct mac_bucket *b)
 		if (free == MAC_WAYS)
 			continue;
 		mac_order_erase(&t->order, mac_slot_of(t, b, way));
-		mac_table_put(t, to, free, b->key[way], b->target[way], b->seen[way]);
+		mac_table_write(t, to, free, b->key[way], b->target[way], b->seen[way]);
 		__atomic_store_n(&b->key[way], MAC_FREE, __ATOMIC_RELEASE);
 		return way;
 	}
@@ -126,7 +126,7 @@ static int mac_table_table_add(struct mac_table *t, uint64_t key, uint64_t targe
 	}
 	if (way == MAC_WAYS)
 		return -ENOSPC;
-	mac_table_put(t, b, way, key, target, seen);
+	mac_table_write(t, b, way, key, target, seen);
 	t->n++;
 	return 0;
 }

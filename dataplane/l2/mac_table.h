@@ -15,6 +15,8 @@
 #include <rte_prefetch.h>
 
 #include "base/error.h"
+#include "base/owner.h"
+#include "base/sanitizers.h"
 #include "l2/mac_order.h"
 
 // Domain and MAC in one word, in the order of listings.
@@ -34,7 +36,9 @@ static inline uint16_t mac_key_bridge(uint64_t key)
 struct rte_ether_addr mac_key_addr(uint64_t key);
 
 // The place of a MAC in one word. Bits 63..32: fingerprint of the remote end behind which it was learnt.
-#define MAC_ID(t) ((uint32_t)(t)&0xffffff) // port or next hop
+#define MAC_ID(t) ((uint32_t)(t)&0xffffff)         // port or next hop
+#define MAC_OWNED(owner) ((uint32_t)(owner) << 24) // static: base/owner.h
+#define MAC_OWNER(t) ((uint8_t)((t) >> 24 & (OWNERS - 1)))
 #define MAC_TUNNEL (1u << 31)
 #define MAC_LEARNT (1u << 30)
 
@@ -100,14 +104,28 @@ static inline void mac_prefetch(const struct mac_table *t, uint64_t hash, bool s
 }
 
 // Returns a bitmap of the ways that have the key.
+#if defined(__SSE4_1__) && !defined(WITH_TSAN)
+#include <smmintrin.h>
+
+// Keys may change during the load. Each is read whole, and readers check it again.
+static inline unsigned mac_match(const struct mac_bucket *b, uint64_t key)
+{
+	const __m128i *keys = (const __m128i *)b->key, wanted = _mm_set1_epi64x((long long)key);
+	__m128i low = _mm_packs_epi32(_mm_cmpeq_epi64(keys[0], wanted), _mm_cmpeq_epi64(keys[1], wanted));
+	__m128i high = _mm_packs_epi32(_mm_cmpeq_epi64(keys[2], wanted), _mm_cmpeq_epi64(keys[3], wanted));
+
+	return (unsigned)_mm_movemask_epi8(_mm_packs_epi16(_mm_packs_epi32(low, high), _mm_setzero_si128()));
+}
+#else
 static inline unsigned mac_match(const struct mac_bucket *b, uint64_t key)
 {
 	unsigned i, hits = 0;
 
 	for (i = 0; i < MAC_WAYS; i++)
-		hits |= (unsigned)(b->key[i] == key) << i;
+		hits |= (unsigned)(__atomic_load_n(&b->key[i], __ATOMIC_ACQUIRE) == key) << i;
 	return hits;
 }
+#endif
 
 // Workers. Returns false if the key is unknown. The caller may write to *seen; if the slot has got another MAC by then,
 // that one ages a little later.
@@ -153,6 +171,11 @@ static inline uint64_t mac_slot_target(uint32_t slot)
 static inline uint32_t mac_slot_seen(uint32_t slot)
 {
 	return __atomic_load_n(&mac_table->buckets[slot / MAC_WAYS].seen[slot % MAC_WAYS], __ATOMIC_RELAXED);
+}
+
+static inline void mac_slot_set_seen(uint32_t slot, uint32_t seen)
+{
+	__atomic_store_n(&mac_table->buckets[slot / MAC_WAYS].seen[slot % MAC_WAYS], seen, __ATOMIC_RELAXED);
 }
 
 void mac_slot_set(uint32_t slot, uint64_t target); // also sets its time to now

@@ -21,7 +21,7 @@
 #include <stdlib.h>
 
 #include "base/rcu.h"
-#include "l3/fib_table.h"
+#include "l3/fib_private.h"
 
 #define MAX_NODES 16 // on one path
 

@@ -11,6 +11,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <rte_branch_prediction.h>
+#include <rte_common.h>
+
 #include "base/ip.h"
 
 #define FIB_NONE 0 // next hop id that means "no route"
@@ -41,3 +44,39 @@ uint32_t fib_routes(const struct fib *fib);
 void fib4_lookup_bulk(const struct fib *const *fibs, const uint32_t *keys, uint32_t *nexthops, unsigned n);
 void fib6_lookup_bulk(const struct fib *const *fibs, const uint8_t *const *keys, uint32_t *nexthops, unsigned n);
 uint32_t fib_lookup(const struct fib *fib, const struct ip_addr *addr);
+
+// Consecutive packets often have the same route. This remembers the last lookup, for the keys that have the bits by
+// which it was decided. For one FIB and one walk of the graph.
+struct fib_recent {
+	const struct fib *near;      // NULL: the FIB is large, so its keys are looked up in bulk
+	uint64_t none;               // 0: a lookup is remembered
+	uint64_t key[2], decided[2]; // as in the packet; IPv4 uses four bytes
+	uint32_t nexthop;
+};
+
+void fib_recent_begin(struct fib_recent *r, const struct fib *fib);
+void fib4_recent_find(struct fib_recent *r, const uint8_t *key);
+void fib6_recent_find(struct fib_recent *r, const uint8_t *key);
+
+static __rte_always_inline bool fib_recent_has(const struct fib_recent *r, const uint8_t *key, const bool v6)
+{
+	const unaligned_uint64_t *q = (const unaligned_uint64_t *)key;
+	uint64_t differ = v6 ? ((q[0] ^ r->key[0]) & r->decided[0]) | ((q[1] ^ r->key[1]) & r->decided[1])
+			     : (*(const unaligned_uint32_t *)key ^ r->key[0]) & r->decided[0];
+
+	return (differ | r->none) == 0;
+}
+
+// Sets r->nexthop. Returns false if the key is to be looked up with others, in bulk.
+static __rte_always_inline bool fib_lookup_recent(struct fib_recent *r, const uint8_t *key, const bool v6)
+{
+	if (likely(fib_recent_has(r, key, v6)))
+		return true;
+	if (r->near == NULL)
+		return false;
+	if (v6)
+		fib6_recent_find(r, key);
+	else
+		fib4_recent_find(r, key);
+	return true;
+}

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The range is cut into pages. A page holds blocks of one size; any size may take it again when its last
 // block has been freed.
-#include "l3/fib_arena.h"
+#include "l3/fib_private.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 
 #include "base/rcu.h"
-#include "l3/fib.h"
 
 #define PAGE_UNITS 1024u // 64 KiB
 #define PAGE_BYTES (PAGE_UNITS * FIB_UNIT)

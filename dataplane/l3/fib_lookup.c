@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// FIB, the workers' side. See fib_node.h for the trie and fib.c for why this needs no lock.
+// FIB, the workers' side. See fib_private.h for the trie and fib.c for why this needs no lock.
 #include <rte_branch_prediction.h>
 #include <rte_byteorder.h>
 #include <rte_prefetch.h>
 
-#include "l3/fib_table.h"
+#include "l3/fib_private.h"
 
 #define CHUNK 32 // lookups under way at a time
 #define FEW 4    // fewer lookups are faster one after the other
@@ -12,6 +12,7 @@
 // The rest of a key, from the top bit on. IPv4 uses the upper half of hi.
 struct key {
 	uint64_t hi, lo;
+	unsigned taken; // bits in front of the rest
 };
 
 static __rte_always_inline struct key fib_lookup_key_load(enum family family, const void *key)
@@ -31,6 +32,7 @@ static __rte_always_inline struct key fib_lookup_key_load(enum family family, co
 // or a FIB's root.
 static __rte_always_inline void fib_key_shift(enum family family, struct key *key, uint64_t inverted)
 {
+	key->taken += ~inverted & 63;
 	key->hi <<= ~inverted & 63;
 	if (family == IPV4)
 		return;
@@ -41,7 +43,7 @@ static __rte_always_inline void fib_key_shift(enum family family, struct key *ke
 // Returns where the first word is.
 static __rte_always_inline const uint32_t *fib_find_first(enum family family, const struct fib *fib, struct key *key)
 {
-	uint64_t root = __atomic_load_n(&fib->root, __ATOMIC_RELAXED); // as in fib_load()
+	uint64_t root = __atomic_load_n(&fib->root, FIB_LOAD);
 	const uint32_t *first = fib_root_word(root, key->hi);
 
 	fib_key_shift(family, key, root);
@@ -68,8 +70,9 @@ static __rte_always_inline const uint32_t *fib_find_word(enum family family, con
 	return differs ? &elsewhere : next;
 }
 
+// *last: the last word on the way. *decided: so many bits of the key decided the way.
 static __rte_always_inline uint32_t fib_lookup_walk(enum family family, const struct fib *fib, const void *key,
-						    uint32_t *last)
+						    uint32_t *last, unsigned *decided)
 {
 	const uint8_t *arena = fib_arena;
 	struct key rest = fib_lookup_key_load(family, key);
@@ -81,6 +84,7 @@ static __rte_always_inline uint32_t fib_lookup_walk(enum family family, const st
 		best = RTE_MAX(best, word);
 	}
 	*last = word;
+	*decided = rest.taken;
 	return best;
 }
 
@@ -95,15 +99,23 @@ static __rte_always_inline bool removals_passed(uint32_t since)
 	return unlikely(__atomic_load_n(&fib_removals, __ATOMIC_RELAXED) != since);
 }
 
-static __rte_always_inline uint32_t fib_lookup_one(enum family family, const struct fib *fib, const void *key)
+static __rte_always_inline uint32_t fib_lookup_decided(enum family family, const struct fib *fib, const void *key,
+						       unsigned *decided)
 {
 	uint32_t since, last, best;
 
 	do {
 		since = removals_begin();
-		best = fib_lookup_walk(family, fib, key, &last);
+		best = fib_lookup_walk(family, fib, key, &last, decided);
 	} while (last == FIB_INHERIT && removals_passed(since));
 	return fib_leaf_nexthop(best);
+}
+
+static __rte_always_inline uint32_t fib_lookup_one(enum family family, const struct fib *fib, const void *key)
+{
+	unsigned decided;
+
+	return fib_lookup_decided(family, fib, key, &decided);
 }
 
 // keys: as in fib4_lookup_bulk() and fib6_lookup_bulk().
@@ -122,8 +134,13 @@ static __rte_always_inline uint32_t prefetch_node(const uint8_t *arena, uint32_t
 	return child;
 }
 
-// Whether interleaving only costs: a few lookups, or all in one FIB without direct table, whose few nodes are in the
-// cache.
+// Without direct table. The few nodes are in the cache.
+static __rte_always_inline bool fib_is_small(const struct fib *fib)
+{
+	return fib_root_bits(__atomic_load_n(&fib->root, __ATOMIC_RELAXED)) == 0;
+}
+
+// Whether interleaving only costs: a few lookups, or all in one small FIB.
 static __rte_always_inline bool fib_one_by_one(const struct fib *const *fibs, unsigned n)
 {
 	uintptr_t differ = 0;
@@ -133,7 +150,7 @@ static __rte_always_inline bool fib_one_by_one(const struct fib *const *fibs, un
 		return true;
 	for (i = 1; i < n; i++)
 		differ |= (uintptr_t)fibs[i] ^ (uintptr_t)fibs[0];
-	return differ == 0 && fib_root_bits(__atomic_load_n(&fibs[0]->root, __ATOMIC_RELAXED)) == 0;
+	return differ == 0 && fib_is_small(fibs[0]);
 }
 
 static __rte_always_inline void fib_lookup_each(enum family family, const struct fib *const *fibs, const void *keys,
@@ -240,6 +257,38 @@ void fib6_lookup_bulk(const struct fib *const *fibs, const uint8_t *const *keys,
 		fib_lookup_each(IPV6, fibs, keys, nexthops, n);
 	else
 		fib6_lookup_many(fibs, keys, nexthops, n);
+}
+
+void fib_recent_begin(struct fib_recent *r, const struct fib *fib)
+{
+	r->none = 1;
+	r->near = fib_is_small(fib) ? fib : NULL;
+}
+
+static inline uint64_t fib_high_bits(unsigned n)
+{
+	return n == 0 ? 0 : UINT64_MAX << (64 - RTE_MIN(n, 64u));
+}
+
+void fib4_recent_find(struct fib_recent *r, const uint8_t *key)
+{
+	unsigned decided;
+
+	r->none = 0;
+	r->nexthop = fib_lookup_decided(IPV4, r->near, key, &decided);
+	r->key[0] = *(const unaligned_uint32_t *)key;
+	r->decided[0] = rte_cpu_to_be_32((uint32_t)(fib_high_bits(decided) >> 32));
+}
+
+void fib6_recent_find(struct fib_recent *r, const uint8_t *key)
+{
+	unsigned decided;
+
+	r->none = 0;
+	r->nexthop = fib_lookup_decided(IPV6, r->near, key, &decided);
+	memcpy(r->key, key, sizeof(r->key));
+	r->decided[0] = rte_cpu_to_be_64(fib_high_bits(decided));
+	r->decided[1] = rte_cpu_to_be_64(fib_high_bits(decided - RTE_MIN(decided, 64u)));
 }
 
 uint32_t fib_lookup(const struct fib *fib, const struct ip_addr *addr)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "l3/fib_node.h"
+#include "l3/fib_private.h"
 
 #include <stddef.h>
 #include <string.h>

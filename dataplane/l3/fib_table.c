@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "l3/fib_table.h"
+#include "l3/fib_private.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +16,7 @@ static bool bit_get(const uint32_t *bits, unsigned n)
 	return bits[n / 32] >> n % 32 & 1;
 }
 
-static void bit_put(uint32_t *bits, unsigned n, bool value)
+static void bit_write(uint32_t *bits, unsigned n, bool value)
 {
 	bits[n / 32] = (bits[n / 32] & ~(1u << n % 32)) | (uint32_t)value << n % 32;
 }
@@ -51,7 +51,7 @@ void fib_table_change(struct fib *fib, unsigned key16, const struct fib_change *
 			fib_store(leaf, value);
 	}
 	if (c->len < bits)
-		bit_put(fib_table_direct(fib)->shorter, span.number, c->kind == FIB_ADD);
+		bit_write(fib_table_direct(fib)->shorter, span.number, c->kind == FIB_ADD);
 }
 
 // The result of growing the small trie: the direct table, and the nodes to retire or to link.
@@ -104,12 +104,12 @@ static bool fib_table_flatten(struct growth *g, uint32_t word, unsigned position
 	for (rel = 1; rel < FIB_STRIDE; rel++)
 		for (i = 0; i < 1u << rel; i++)
 			if (fib_node_has_shorter(node, 1u << rel | i))
-				bit_put(g->table->shorter,
-					((1u << depth | first >> (FIB_DIRECT_BITS - depth)) << rel) + i, true);
+				bit_write(g->table->shorter,
+					  ((1u << depth | first >> (FIB_DIRECT_BITS - depth)) << rel) + i, true);
 	for (i = 0; i < FIB_SLOTS; i++, first += step) {
 		word = node->words[fib_node_index(node, i)];
 		if (depth == 0 && fib_leaf_is(fib_is_leaf(word) ? word : fib_child(word)->cover, FIB_STRIDE))
-			bit_put(g->table->shorter, FIB_SLOTS | i, true);
+			bit_write(g->table->shorter, FIB_SLOTS | i, true);
 		if (fib_is_leaf(word))
 			fib_table_fill(g->table, first, step, RTE_MAX(word, above));
 		else if (!fib_table_flatten(g, word, depth + FIB_STRIDE, first, above))
@@ -126,7 +126,7 @@ static bool l3_fib_table_grow(struct growth *g, const struct fib *fib)
 	if (g->table == NULL || g->old == NULL || g->new == NULL)
 		return false;
 	memset(g->table->shorter, 0, sizeof(g->table->shorter));
-	bit_put(g->table->shorter, 1, fib_child(fib->word)->cover != FIB_INHERIT); // the default route
+	bit_write(g->table->shorter, 1, fib_child(fib->word)->cover != FIB_INHERIT); // the default route
 	return fib_table_flatten(g, fib->word, 0, 0, FIB_INHERIT);
 }
 

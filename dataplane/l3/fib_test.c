@@ -15,8 +15,9 @@
 
 #include "dpdk/eal_init.h"
 #include "base/rcu.h"
+#include "base/sanitizers.h"
 #include "l3/fib.h"
-#include "l3/fib_arena.h"
+#include "l3/fib_private.h"
 
 #define MAX 2500
 #define MEMORY (64ull << 20)
@@ -156,6 +157,7 @@ static void check(const struct fib *fib, enum family family, unsigned spread, co
 	const struct fib *fibs[12];
 	uint32_t nexthops[12];
 	unsigned i, count = 1 + rnd(12);
+	struct fib_recent recent;
 
 	for (i = 0; i < count; i++) {
 		if (i >= 4)
@@ -164,11 +166,16 @@ static void check(const struct fib *fib, enum family family, unsigned spread, co
 		fibs[i] = fib;
 	}
 	lookup_bulk(family, fibs, addrs, nexthops, count);
+	fib_recent_begin(&recent, fib);
 	for (i = 0; i < count; i++) {
 		const struct route *want = reference_match(keys[i] & mask(ip_bits(family)), 129);
 
 		assert_int_equal(nexthops[i], want ? want->nexthop : FIB_NONE);
 		assert_int_equal(fib_lookup(fib, &addrs[i]), nexthops[i]);
+		if (fib_lookup_recent(&recent, addrs[i].bytes, family == IPV6))
+			assert_int_equal(recent.nexthop, nexthops[i]);
+		else
+			assert_null(recent.near); // large
 	}
 }
 
@@ -248,27 +255,27 @@ static void random_changes(enum family family, unsigned spread, unsigned most, u
 
 static void nested4(void **state)
 {
-	random_changes(IPV4, 2, 200, 60000);
+	random_changes(IPV4, 2, 200, TSAN_ROUNDS(60000, 2000));
 }
 
 static void nested6(void **state)
 {
-	random_changes(IPV6, 2, 200, 60000);
+	random_changes(IPV6, 2, 200, TSAN_ROUNDS(60000, 2000));
 }
 
 static void broad4(void **state)
 {
-	random_changes(IPV4, 32, FIB_ROOT16 - 10, 20000);
+	random_changes(IPV4, 32, FIB_ROOT16 - 10, TSAN_ROUNDS(20000, 2000));
 }
 
 static void direct4(void **state)
 {
-	random_changes(IPV4, 16, FIB_ROOT16 + 400, 30000);
+	random_changes(IPV4, 16, FIB_ROOT16 + 400, TSAN_ROUNDS(30000, 3000));
 }
 
 static void direct6(void **state)
 {
-	random_changes(IPV6, 16, FIB_ROOT16 + 400, 30000);
+	random_changes(IPV6, 16, FIB_ROOT16 + 400, TSAN_ROUNDS(30000, 3000));
 }
 
 // Every route of a node's 8 bits, with all lengths, so that shorter routes are hidden and visible again.

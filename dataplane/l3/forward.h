@@ -3,6 +3,7 @@
 // header, and what all next hops have in common. `v6` is a constant in every call.
 #pragma once
 
+#include "base/offload.h"
 #include "base/rcu.h"
 #include "graph/node.h"
 #include "l3/icmp.h"
@@ -36,38 +37,35 @@ static inline void forward_trim(struct rte_mbuf *m, uint32_t want)
 	m->pkt_len = want;
 }
 
-// Returns NULL, or the reason to drop the packet.
-static __rte_always_inline const struct drop_reason *forward_check4(struct rte_mbuf *m, const struct pkt_meta *md)
+// ip: the packet's header. Returns NULL, or the reason to drop the packet.
+static __rte_always_inline const struct drop_reason *forward_check4(struct rte_mbuf *m, const struct pkt_meta *md,
+								    const struct rte_ipv4_hdr *ip)
 {
-	const struct rte_ipv4_hdr *ip = rte_pktmbuf_mtod_offset(m, const struct rte_ipv4_hdr *, md->l3);
-	unsigned avail = m->data_len - md->l3, hlen, len;
+	unsigned hlen, len, l3 = md->l3;
 
-	if (unlikely(avail < sizeof(*ip) || m->data_len < md->l3))
+	if (unlikely(m->data_len < l3 + sizeof(*ip)))
 		return forward_reasons.ip_truncated;
-	if (unlikely(ip->version_ihl != 0x45)) {
-		if ((ip->version_ihl >> 4) != 4)
-			return forward_reasons.ip_bad_version;
-		if ((ip->version_ihl & 15) < 5 || (ip->version_ihl & 15) * 4u > avail)
-			return forward_reasons.ip4_bad_header_length;
-	}
-	hlen = (ip->version_ihl & 15) * 4u;
+	hlen = ip4_header_len(ip, m->data_len - l3);
+	if (unlikely(hlen == 0))
+		return (ip->version_ihl >> 4) != 4 ? forward_reasons.ip_bad_version
+						   : forward_reasons.ip4_bad_header_length;
 	len = rte_be_to_cpu_16(ip->total_length);
-	if (unlikely(len < hlen || len > m->pkt_len - md->l3))
+	if (unlikely(len < hlen || l3 + len > m->pkt_len))
 		return forward_reasons.ip_truncated;
-	if (unlikely(!ip4_checksum_ok(ip)))
+	if (unlikely(!ip4_checksum_ok_of(ip, hlen)))
 		return forward_reasons.ip4_bad_checksum;
 	if (unlikely(ip4_martian_source(ip->src_addr) || ip4_martian_source(ip->dst_addr))) // no destination either
 		return ip4_martian_source(ip->src_addr)               ? forward_reasons.ip_martian_source
 		       : (rte_be_to_cpu_32(ip->dst_addr) >> 28) >= 14 ? forward_reasons.ip_multicast
 								      : forward_reasons.ip_martian_destination;
-	if (len != m->pkt_len - md->l3)
-		forward_trim(m, len + md->l3);
+	if (l3 + len != m->pkt_len)
+		forward_trim(m, l3 + len);
 	return NULL;
 }
 
-static __rte_always_inline const struct drop_reason *forward_check6(struct rte_mbuf *m, const struct pkt_meta *md)
+static __rte_always_inline const struct drop_reason *forward_check6(struct rte_mbuf *m, const struct pkt_meta *md,
+								    const struct rte_ipv6_hdr *ip)
 {
-	const struct rte_ipv6_hdr *ip = rte_pktmbuf_mtod_offset(m, const struct rte_ipv6_hdr *, md->l3);
 	unsigned len;
 
 	if (unlikely(m->data_len < md->l3 + sizeof(*ip)))
@@ -117,6 +115,8 @@ static inline edge_t forward_too_big(struct rte_mbuf *m, const struct nexthop *n
 {
 	const struct rte_ipv4_hdr *ip4 = ip;
 
+	if (!v6 && offload_is_whole(m)) // it is cut first
+		return FORWARD_FRAGMENT;
 	if (!v6 && !(ip4->fragment_offset & rte_cpu_to_be_16(RTE_IPV4_HDR_DF_FLAG)))
 		return FORWARD_FRAGMENT;
 	icmp_want(m, ICMP_WHAT_TOO_BIG, nh->mtu, forward_reasons.ip_too_big);
@@ -142,19 +142,21 @@ static __rte_always_inline bool forward_count_down(void *ip, const bool v6)
 static __rte_always_inline edge_t forward_by(struct rte_mbuf *m, struct pkt_meta *md, const struct nexthop *nh,
 					     void *ip, const bool v6)
 {
+	const uint8_t flags = md->flags;
+
 	md->nexthop = nh;
 	if (unlikely(v6 && ip6_is_link_local(((struct rte_ipv6_hdr *)ip)->src_addr) &&
 		     (nh == NULL || nh->edge != NH_EDGE_LOCAL)))
 		return drop_as(m, forward_reasons.ip_link_local);
 	if (unlikely(nh == NULL || nh->edge < NH_EDGE_PORT))
 		return nh && nh->edge == NH_EDGE_LOCAL ? NH_EDGE_LOCAL : forward_give_up(m, nh);
-	if (!(md->flags & META_ANSWER) && unlikely(!forward_count_down(ip, v6))) {
+	if (!(flags & META_ANSWER) && unlikely(!forward_count_down(ip, v6))) {
 		icmp_want(m, ICMP_WHAT_TTL, 0, forward_reasons.ip_ttl_exceeded);
 		return NH_EDGE_ICMP_ERROR;
 	}
-	if (unlikely(md->flags & META_CLAMP || nh->mss))
+	if (unlikely(flags & META_CLAMP || nh->mss))
 		mss_clamp_wanted(m, nh, v6);
-	if (unlikely(m->pkt_len - md->l3 > nh->mtu))
+	if (unlikely(m->pkt_len - md->l3 > nh->mtu) && offload_ip_size(m, md->l3) > nh->mtu)
 		return forward_too_big(m, nh, ip, v6);
 	if (nh->kind == NH_TUNNEL)
 		forward_hash(m, md, ip, v6);

@@ -137,9 +137,12 @@ static void members_stay(void **state)
 {
 	static const uint32_t equal[] = {1, 1};
 	struct error err;
+	char text[64];
 
 	set_group(equal, 2);
 	assert_int_equal(nexthop_del(MEMBER(0), &err), -EBUSY);
+	snprintf(text, sizeof(text), "nexthop.id '%d': is in use by next hop %d, a group", MEMBER(0), GROUP);
+	assert_string_equal(err.message, text);
 	set_group(equal, 1);
 	assert_int_equal(nexthop_del(MEMBER(1), &err), 0); // no longer referred to
 	set_member(1, true);

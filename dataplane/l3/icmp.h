@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ICMP errors: a node sets what happened with icmp_want() and passes the packet to "icmp_error".
+// ICMP errors, and resets of TCP: a node sets what happened with icmp_want() and passes the packet to "icmp_error".
 #pragma once
 
 #include "graph/drop.h"
@@ -13,12 +13,13 @@ enum icmp_what {
 	ICMP_WHAT_TOO_BIG, // mtu is the next hop's
 	ICMP_WHAT_PORT,
 	ICMP_WHAT_PROTOCOL,
+	ICMP_WHAT_RESET, // of TCP alone: a reset instead of an ICMP error
 };
 
 extern uint32_t icmp_errors_per_second; // of each worker
 
-// Marks the packet (IP header at meta->l3) as dropped for this reason. Its sender gets an ICMP error unless RFC 1812 or
-// RFC 4443 forbid it.
+// Marks the packet (IP header at meta->l3) as dropped for this reason. Its sender gets an ICMP error, or a reset,
+// unless RFC 1812, RFC 4443 or RFC 9293 forbid it.
 static inline void icmp_want(struct rte_mbuf *m, enum icmp_what what, uint16_t mtu, const struct drop_reason *reason)
 {
 	meta(m)->arg = (uint32_t)what << 16 | mtu;

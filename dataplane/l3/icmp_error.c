@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// icmp_error: counts a dropped packet and turns it into the ICMP error for its sender (RFC 792, 1812, 4443).
-// Reads: reason, arg (icmp_want), l3, vrf.  Next: back to the route lookup with the error, or drop.
+// icmp_error: counts a dropped packet and turns it into the ICMP error for its sender (RFC 792, 1812, 4443), or into a
+// TCP reset.
+// Reads: reason, arg (icmp_want), l3, vrf.  Next: back to the route lookup with the answer, or drop.
 #include <netinet/in.h>
 
 #include <rte_cycles.h>
@@ -17,6 +18,7 @@
 #include "l3/icmp.h"
 #include "l3/ip_header.h"
 #include "l3/nexthop.h"
+#include "l3/tcp_reset.h"
 #include "l3/vrf.h"
 #include "port/registry.h"
 #include "worker/worker.h"
@@ -233,6 +235,63 @@ static inline edge_t icmp_error_error6(struct rte_mbuf *m, struct pkt_meta *md, 
 	return IP6;
 }
 
+// A reset comes from the address that the packet was sent to, and spends the budgets of errors.
+static edge_t icmp_error_reset4(struct rte_mbuf *m, struct pkt_meta *md)
+{
+	const struct rte_ipv4_hdr *old = rte_pktmbuf_mtod_offset(m, const struct rte_ipv4_hdr *, md->l3);
+	unsigned hlen = rte_ipv4_hdr_len(old);
+	rte_be32_t dst = old->src_addr, src = old->dst_addr;
+	struct rte_ipv4_hdr *ip;
+	struct rte_tcp_hdr tcp;
+
+	if (must_not_answer4(m, md, old) || !icmp_error_own_budget(m, md) ||
+	    !tcp_reset(m, md->l3 + hlen, rte_be_to_cpu_16(old->total_length) - hlen, &tcp) ||
+	    !icmp_error_worker_budget())
+		return EDGE_DROP;
+	icmp_error_count_drop(m, md);
+	ip = icmp_error_reshape(m, md, 0, sizeof(*ip) + sizeof(tcp));
+	if (ip == NULL)
+		return drop(m, icmp_no_room);
+	*ip = (struct rte_ipv4_hdr){.version_ihl = 0x45,
+				    .total_length = RTE_BE16(sizeof(*ip) + sizeof(tcp)),
+				    .fragment_offset = RTE_BE16(RTE_IPV4_HDR_DF_FLAG),
+				    .time_to_live = 64,
+				    .next_proto_id = IPPROTO_TCP,
+				    .src_addr = src,
+				    .dst_addr = dst};
+	ip4_checksum_set(ip);
+	tcp.cksum = rte_ipv4_udptcp_cksum(ip, &tcp);
+	memcpy(ip + 1, &tcp, sizeof(tcp));
+	return IP4;
+}
+
+static edge_t icmp_error_reset6(struct rte_mbuf *m, struct pkt_meta *md)
+{
+	const struct rte_ipv6_hdr *old = rte_pktmbuf_mtod_offset(m, const struct rte_ipv6_hdr *, md->l3);
+	struct ip6_walk e = {.at = md->l3 + (unsigned)sizeof(*old), .proto = old->proto};
+	struct rte_ipv6_hdr *ip, new = {.vtc_flow = RTE_BE32(6u << 28),
+					.payload_len = RTE_BE16(sizeof(struct rte_tcp_hdr)),
+					.proto = IPPROTO_TCP,
+					.hop_limits = 64};
+	struct rte_tcp_hdr tcp;
+	uint32_t end = md->l3 + (uint32_t)sizeof(*old) + rte_be_to_cpu_16(old->payload_len);
+
+	if (must_not_answer6(m, md, old) || !icmp_error_own_budget(m, md) || !ip6_walk_extensions(m, m->data_len, &e) ||
+	    e.later || e.proto != IPPROTO_TCP || end < e.at || !tcp_reset(m, e.at, end - e.at, &tcp) ||
+	    !icmp_error_worker_budget())
+		return EDGE_DROP;
+	icmp_error_count_drop(m, md);
+	memcpy(new.src_addr, old->dst_addr, 16);
+	memcpy(new.dst_addr, old->src_addr, 16);
+	ip = icmp_error_reshape(m, md, 0, sizeof(*ip) + sizeof(tcp));
+	if (ip == NULL)
+		return drop(m, icmp_no_room);
+	*ip = new;
+	tcp.cksum = rte_ipv6_udptcp_cksum(ip, &tcp);
+	memcpy(ip + 1, &tcp, sizeof(tcp));
+	return IP6;
+}
+
 // A label that stands for a next hop does not name a VRF, but the guest's port has one. In other cases the sender
 // cannot be answered, least of all through the underlay, where other hosts may have the same address.
 static inline bool icmp_error_find_vrf(struct pkt_meta *md)
@@ -250,11 +309,14 @@ static inline bool icmp_error_find_vrf(struct pkt_meta *md)
 static inline edge_t error_one(struct rte_mbuf *m)
 {
 	struct pkt_meta *md = meta(m);
-	const struct type_code *tc = &codes[md->arg >> 16];
 	uint8_t version = *rte_pktmbuf_mtod_offset(m, const uint8_t *, md->l3) >> 4;
+	const struct type_code *tc;
 
 	if (unlikely(!icmp_error_find_vrf(md)))
 		return EDGE_DROP;
+	if (md->arg >> 16 == ICMP_WHAT_RESET)
+		return version == 4 ? icmp_error_reset4(m, md) : icmp_error_reset6(m, md);
+	tc = &codes[md->arg >> 16];
 	return version == 4 ? icmp_error_error4(m, md, tc, (uint16_t)md->arg)
 			    : icmp_error_error6(m, md, tc, (uint16_t)md->arg);
 }

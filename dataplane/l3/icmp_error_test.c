@@ -8,6 +8,8 @@
 #include <string.h>
 
 #include <cmocka.h>
+#include <rte_ip.h>
+#include <rte_tcp.h>
 
 #include "l3/icmp.h"
 #include "testing/router_fixture.h"
@@ -303,6 +305,103 @@ static void room_for_tunnel(void **state)
 	rte_pktmbuf_free(m);
 }
 
+// --- Resets of TCP. ---
+
+// A segment as a guest sends it, with this many bytes of data.
+static struct rte_mbuf *segment(const struct packet *to, uint8_t flags, unsigned data)
+{
+	struct packet p = *to;
+	struct rte_tcp_hdr *tcp;
+	struct rte_mbuf *m;
+
+	p.proto = IPPROTO_TCP;
+	p.payload = (unsigned)sizeof(*tcp) + data;
+	m = given_up(RED0, &p, ICMP_WHAT_RESET, 0);
+	tcp = rte_pktmbuf_mtod_offset(m, struct rte_tcp_hdr *, strchr(p.src, ':') ? 54 : 34);
+	*tcp = (struct rte_tcp_hdr){.src_port = rte_cpu_to_be_16(1000),
+				    .dst_port = rte_cpu_to_be_16(2000),
+				    .sent_seq = RTE_BE32(0xfffffff0),
+				    .recv_ack = RTE_BE32(0x01020304),
+				    .data_off = 5 << 4,
+				    .tcp_flags = flags};
+	return m;
+}
+
+static struct rte_tcp_hdr *segment_tcp(struct rte_mbuf *m, const struct packet *p)
+{
+	return rte_pktmbuf_mtod_offset(m, struct rte_tcp_hdr *, strchr(p->src, ':') ? 54 : 34);
+}
+
+static void assert_reset(struct rte_mbuf *m, const char *edge, const char *bytes)
+{
+	assert_string_equal(node_test_one("icmp_error", m), edge);
+	assert_bytes(m, bytes);
+	assert_true(router_l4_ok(m, 0));
+	assert_int_equal(meta(m)->flags, META_ANSWER);
+	assert_int_equal(meta(m)->l3, 0);
+	rte_pktmbuf_free(m);
+}
+
+static void resets(void **state)
+{
+	static const struct {
+		uint8_t flags;
+		unsigned data;
+		const char *tcp; // behind the ports
+	} all[] = {
+		// RFC 9293 3.10.7.1: what a segment with ACK expects, else the end of what it carries
+		{RTE_TCP_SYN_FLAG, 0, "00000000 fffffff1 5014 0000 .... 0000"},
+		{RTE_TCP_SYN_FLAG, 40, "00000000 00000019 5014 0000 .... 0000"},
+		{RTE_TCP_FIN_FLAG, 1, "00000000 fffffff2 5014 0000 .... 0000"},
+		{RTE_TCP_ACK_FLAG, 100, "01020304 00000000 5004 0000 .... 0000"},
+		{RTE_TCP_SYN_FLAG | RTE_TCP_ACK_FLAG, 0, "01020304 00000000 5004 0000 .... 0000"},
+	};
+	uint64_t before = router_drops(RED0, "ip_no_route");
+	char text[256];
+	unsigned i;
+
+	for (i = 0; i < RTE_DIM(all); i++) {
+		snprintf(text, sizeof(text), "45000028 0000 4000 4006 .... 0a090909 0a000002 07d0 03e8 %s", all[i].tcp);
+		assert_reset(segment(&v4, all[i].flags, all[i].data), "ip4_forward", text);
+		snprintf(text, sizeof(text),
+			 "60000000 0014 06 40 fd090000000000000000000000000009 fd000000000000000000000000000002 "
+			 "07d0 03e8 %s",
+			 all[i].tcp);
+		assert_reset(segment(&v6, all[i].flags, all[i].data), "ip6_forward", text);
+	}
+	assert_int_equal(router_drops(RED0, "ip_no_route"), before + 2 * RTE_DIM(all));
+}
+
+static void no_resets(void **state)
+{
+	const struct packet *of[] = {&v4, &v6};
+	struct packet later = v4;
+	struct rte_mbuf *m;
+	unsigned i;
+
+	for (i = 0; i < 2; i++) {
+		assert_silent(segment(of[i], RTE_TCP_RST_FLAG, 0));
+		assert_silent(segment(of[i], RTE_TCP_RST_FLAG | RTE_TCP_ACK_FLAG, 0));
+		m = segment(of[i], RTE_TCP_SYN_FLAG, 0);
+		segment_tcp(m, of[i])->data_off = 4 << 4; // shorter than a header
+		assert_silent(m);
+		m = segment(of[i], RTE_TCP_SYN_FLAG, 0);
+		segment_tcp(m, of[i])->data_off = 6 << 4; // longer than the packet
+		assert_silent(m);
+		m = segment(of[i], RTE_TCP_SYN_FLAG, 0);
+		rte_pktmbuf_trim(m, 1);
+		assert_silent(m);
+		icmp_errors_per_second = 0;
+		assert_silent(segment(of[i], RTE_TCP_SYN_FLAG, 0));
+		icmp_errors_per_second = 1000000;
+	}
+	later.frag = 100;
+	assert_silent(segment(&later, RTE_TCP_SYN_FLAG, 0));
+	m = segment(&v6, RTE_TCP_SYN_FLAG, 0);
+	rte_pktmbuf_mtod_offset(m, struct rte_ipv6_hdr *, 14)->proto = IPPROTO_UDP;
+	assert_silent(m);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -316,6 +415,8 @@ int main(void)
 		cmocka_unit_test(each_port_has_its_own_rate),
 		cmocka_unit_test(room_for_tunnel),
 		cmocka_unit_test(lent_buffer),
+		cmocka_unit_test(resets),
+		cmocka_unit_test(no_resets),
 	};
 
 	return cmocka_run_group_tests(tests, setup, router_teardown);

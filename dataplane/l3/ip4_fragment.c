@@ -7,7 +7,11 @@
 
 #include "graph/node.h"
 #include "l3/forward.h"
+#include "l3/icmp.h"
 #include "l3/ip_header.h"
+#include "offload/checksum.h"
+#include "offload/segment.h"
+#include "offload/whole.h"
 #include "port/port.h"
 
 DROP_REASON(fragment_failed,
@@ -85,7 +89,8 @@ static int ip4_fragment_split(struct rte_mbuf *m, struct rte_mbuf **out, uint16_
 	return split_chain(m, out, mtu);
 }
 
-static void fragment_one(struct rte_graph *graph, struct rte_node *node, struct rte_mbuf *m)
+// A packet that is whole.
+static void fragment_whole(struct rte_graph *graph, struct rte_node *node, struct rte_mbuf *m)
 {
 	struct rte_mbuf *out[MAX_FRAGMENTS];
 	struct pkt_meta from = *meta(m);
@@ -105,12 +110,80 @@ static void fragment_one(struct rte_graph *graph, struct rte_node *node, struct 
 	rte_pktmbuf_free(m);
 }
 
+// A large segment becomes packets, and each of these becomes fragments.
+static void fragment_one(struct rte_graph *graph, struct rte_node *node, struct rte_mbuf *m)
+{
+	struct rte_mbuf *parts[OFFLOAD_SEGMENTS_MAX];
+	int i, n;
+
+	if (!offload_is_large(m)) {
+		if (offload_is_unfinished(m))
+			checksum_finish(m, meta(m)->l3);
+		fragment_whole(graph, node, m);
+		return;
+	}
+	n = segment(m, meta(m)->l3, parts);
+	for (i = 0; i < n; i++)
+		fragment_whole(graph, node, parts[i]);
+	if (n < 0) {
+		edge_t edge = drop(m, fragment_failed);
+		void *obj = m;
+
+		node_pass(graph, node, &obj, &edge, 1);
+	}
+}
+
+// One of the packets that a whole packet becomes: it fits, or it is fragmented unless its sender forbids that. One
+// error is enough for all of them.
+static void fragment_part(struct rte_graph *graph, struct rte_node *node, struct rte_mbuf *m, bool *told)
+{
+	const struct nexthop *nh = meta(m)->nexthop;
+	const struct rte_ipv4_hdr *ip = rte_pktmbuf_mtod_offset(m, const struct rte_ipv4_hdr *, meta(m)->l3);
+	edge_t edge = nh->edge;
+	void *obj = m;
+
+	if (m->pkt_len - meta(m)->l3 > nh->mtu) {
+		if (!(ip->fragment_offset & RTE_BE16(RTE_IPV4_HDR_DF_FLAG))) {
+			fragment_whole(graph, node, m);
+			return;
+		}
+		if (*told) {
+			edge = drop_as(m, forward_reasons.ip_too_big);
+		} else {
+			icmp_want(m, ICMP_WHAT_TOO_BIG, nh->mtu, forward_reasons.ip_too_big);
+			edge = NH_EDGE_ICMP_ERROR;
+			*told = true;
+		}
+	}
+	node_pass(graph, node, &obj, &edge, 1);
+}
+
+// A whole packet of a tunnel that ends elsewhere.
+static void fragment_tunnel(struct rte_graph *graph, struct rte_node *node, struct rte_mbuf *m)
+{
+	struct rte_mbuf *parts[OFFLOAD_SEGMENTS_MAX];
+	int i, n = whole_cut(m, meta(m)->l3, parts);
+	bool told = false;
+	void *obj = m;
+	edge_t edge;
+
+	for (i = 0; i < n; i++)
+		fragment_part(graph, node, parts[i], &told);
+	if (n < 0) {
+		edge = drop(m, fragment_failed);
+		node_pass(graph, node, &obj, &edge, 1);
+	}
+}
+
 static uint16_t ip4_fragment(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n)
 {
 	unsigned i;
 
 	for (i = 0; i < n; i++)
-		fragment_one(graph, node, objs[i]);
+		if (unlikely(offload_is_whole(objs[i])))
+			fragment_tunnel(graph, node, objs[i]);
+		else
+			fragment_one(graph, node, objs[i]);
 	return n;
 }
 

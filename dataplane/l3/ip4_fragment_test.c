@@ -7,6 +7,12 @@
 
 #include <cmocka.h>
 
+#include <netinet/in.h>
+#include <rte_ether.h>
+#include <rte_ip.h>
+
+#include "base/offload.h"
+#include "offload/offload_fixture.h"
 #include "testing/router_fixture.h"
 
 static struct packet big = {.src = "10.0.0.2", .dst = "172.16.0.1", .proto = 253, .id = 0x1234};
@@ -244,6 +250,96 @@ static void options(void **state)
 	rte_pktmbuf_free(node_test_outs[1].m);
 }
 
+// A large segment becomes packets first, with checksums of their own, and each of these becomes fragments.
+static void large_segment(void **state)
+{
+	const struct offload_packet p = {.payload = 3000, .size = 1400, .id = 7, .tcp_flags = 0x10};
+	struct rte_mbuf *m = offload_make(&p), *f;
+	unsigned i, n, bytes = 0;
+
+	rte_pktmbuf_mtod_offset(m, uint8_t *, 14)[6] = 0; // without DF
+	router_checksum4(m, 14);
+	meta(m)->l3 = 14;
+	meta(m)->nexthop = through(1000);
+	n = node_test_run("ip4_fragment", &m, 1);
+	assert_int_equal(n, 5); // of 1440, 1440 and 240 bytes
+	for (i = 0; i < n; i++) {
+		f = node_test_outs[i].m;
+		assert_true(f->pkt_len <= 1000);
+		assert_int_equal(be16_at(f, 2), f->pkt_len);
+		assert_int_equal(be16_at(f, 4), 7 + i / 2);
+		assert_int_equal(f->ol_flags, 0);
+		bytes += f->pkt_len - 20;
+	}
+	assert_true(router_l4_ok(node_test_outs[4].m, 0)); // which is whole
+	assert_int_equal(bytes, 3000 + 3 * 20);
+	for (i = 0; i < n; i++)
+		rte_pktmbuf_free(node_test_outs[i].m);
+}
+
+// A whole packet of a tunnel (GRE) with three packets of 1,464, 1,464 and 264 bytes, whose next hop has this MTU.
+// Returns what comes out.
+static unsigned whole_packet(uint16_t frag, uint16_t mtu)
+{
+	const struct offload_packet p = {.payload = 3000, .size = 1400, .id = 7, .tcp_flags = 0x10};
+	struct rte_mbuf *m = offload_make(&p);
+	struct rte_ipv4_hdr ip = {.version_ihl = 0x45,
+				  .fragment_offset = rte_cpu_to_be_16(frag),
+				  .time_to_live = 64,
+				  .next_proto_id = IPPROTO_GRE,
+				  .src_addr = RTE_BE32(RTE_IPV4(10, 0, 0, 2)),
+				  .dst_addr = RTE_BE32(RTE_IPV4(172u, 16, 0, 1))};
+	struct rte_ether_hdr eth = *rte_pktmbuf_mtod(m, struct rte_ether_hdr *);
+	uint8_t *to;
+
+	assert_non_null(rte_pktmbuf_adj(m, sizeof(eth)));
+	ip.total_length = rte_cpu_to_be_16((uint16_t)(m->pkt_len + 24));
+	to = (uint8_t *)rte_pktmbuf_prepend(m, sizeof(eth) + 24);
+	assert_non_null(to);
+	memcpy(to, &eth, sizeof(eth));
+	memcpy(to + 14, &ip, sizeof(ip));
+	memcpy(to + 34, (uint8_t[]){0, 0, 0x88, 0x47}, 4);
+	router_checksum4(m, 14);
+	m->ol_flags = OFFLOAD_WHOLE | OFFLOAD_CAME_WHOLE;
+	m->tx_offload = 0;
+	m->tso_segsz = 1400;
+	m->outer_l3_len = 24;
+	meta(m)->l3 = 14;
+	meta(m)->nexthop = through(mtu);
+	return node_test_run("ip4_fragment", &m, 1);
+}
+
+static void free_outs(unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		rte_pktmbuf_free(node_test_outs[i].m);
+}
+
+static void whole_packet_of_a_tunnel(void **state)
+{
+	unsigned i, n;
+
+	n = whole_packet(RTE_IPV4_HDR_DF_FLAG, 1500);
+	assert_int_equal(n, 3);
+	for (i = 0; i < n; i++) {
+		assert_string_equal(node_test_outs[i].edge, "port_output");
+		assert_int_equal(node_test_outs[i].m->pkt_len, 14 + (i < 2 ? 1464 : 264));
+	}
+	free_outs(n);
+	// Its sender forbids fragments, and is told once.
+	n = whole_packet(RTE_IPV4_HDR_DF_FLAG, 1400);
+	assert_int_equal(n, 3);
+	assert_string_equal(node_test_outs[0].edge, "icmp_error");
+	assert_string_equal(node_test_outs[1].edge, "drop");
+	assert_string_equal(node_test_outs[2].edge, "port_output");
+	free_outs(n);
+	n = whole_packet(0, 1400);
+	assert_int_equal(n, 5);
+	for (i = 0; i < n; i++)
+		assert_string_equal(node_test_outs[i].edge, "port_output");
+	free_outs(n);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -256,6 +352,8 @@ int main(void)
 		cmocka_unit_test(chain_longer_than_ip),
 		cmocka_unit_test(shorter_than_ip),
 		cmocka_unit_test(past_the_end),
+		cmocka_unit_test(large_segment),
+		cmocka_unit_test(whole_packet_of_a_tunnel),
 	};
 
 	return cmocka_run_group_tests(tests, router_setup, router_teardown);

@@ -59,13 +59,11 @@ void forward_trim_chain(struct rte_mbuf *m, uint32_t want)
 	m->pkt_len = want;
 }
 
-static __rte_always_inline edge_t ip_forward_one(struct rte_mbuf *m, uint32_t id, const bool v6)
+static __rte_always_inline edge_t ip_forward_to(struct rte_mbuf *m, struct pkt_meta *md, const struct nexthop *nh,
+						void *ip, const bool v6)
 {
-	struct pkt_meta *md = meta(m);
-	void *ip = rte_pktmbuf_mtod_offset(m, void *, md->l3);
-	const struct nexthop *nh, *member;
+	const struct nexthop *member;
 
-	nh = (md->flags & META_NEXTHOP) ? md->nexthop : rcu_read(nexthop_table[id]);
 	if (nh && nh->kind == NH_GROUP) {
 		member = rcu_read(nexthop_table[nh->bucket[forward_hash(m, md, ip, v6) % GROUP_BUCKETS]]);
 		nh = member ? member : nh; // no member works: nexthop_unresolved
@@ -73,39 +71,92 @@ static __rte_always_inline edge_t ip_forward_one(struct rte_mbuf *m, uint32_t id
 	return forward_by(m, md, nh, ip, v6);
 }
 
+static __rte_always_inline const struct fib *ip_forward_fib(const struct pkt_meta *md, const bool v6)
+{
+	return v6 ? rcu_read(vrf_fibs[md->vrf].fib6) : rcu_read(vrf_fibs[md->vrf].fib4);
+}
+
+static __rte_always_inline const uint8_t *ip_forward_key(const void *ip, const bool v6)
+{
+	return v6 ? ((const struct rte_ipv6_hdr *)ip)->dst_addr
+		  : (const uint8_t *)&((const struct rte_ipv4_hdr *)ip)->dst_addr;
+}
+
+// Packets that are looked up together, after the others.
+struct forward_late {
+	const struct fib *fibs[NODE_CHUNK];
+	const uint8_t *keys6[NODE_CHUNK];
+	uint32_t keys4[NODE_CHUNK], ids[NODE_CHUNK];
+	uint16_t at[NODE_CHUNK];
+	unsigned n;
+};
+
+struct forward_arrays {
+	struct fib_recent recent;
+	edge_t edges[NODE_CHUNK];
+	struct forward_late late;
+};
+
+static __rte_always_inline void ip_forward_defer(struct forward_late *late, unsigned i, const struct fib *fib,
+						 const uint8_t *key, const bool v6)
+{
+	late->at[late->n] = (uint16_t)i;
+	late->fibs[late->n] = fib;
+	if (v6)
+		late->keys6[late->n++] = key;
+	else
+		late->keys4[late->n++] = *(const unaligned_uint32_t *)key;
+}
+
+static __rte_always_inline void ip_forward_late(struct rte_mbuf **pkts, struct forward_late *late, edge_t *edges,
+						const bool v6)
+{
+	unsigned i, k;
+
+	if (v6)
+		fib6_lookup_bulk(late->fibs, late->keys6, late->ids, late->n);
+	else
+		fib4_lookup_bulk(late->fibs, late->keys4, late->ids, late->n);
+	for (k = 0; k < late->n; k++) {
+		struct pkt_meta *md = meta(pkts[late->at[k]]);
+
+		i = late->at[k];
+		edges[i] = ip_forward_to(pkts[i], md, rcu_read(nexthop_table[late->ids[k]]),
+					 rte_pktmbuf_mtod_offset(pkts[i], void *, md->l3), v6);
+	}
+}
+
 static __rte_always_inline void forward_chunk(struct rte_graph *graph, struct rte_node *node, void **objs, unsigned n,
 					      const bool v6)
 {
 	struct rte_mbuf **pkts = (struct rte_mbuf **)objs;
-	const struct fib *fibs[NODE_CHUNK];
-	const uint8_t *keys6[NODE_CHUNK];
-	uint32_t keys4[NODE_CHUNK], ids[NODE_CHUNK];
-	const struct drop_reason *bad[NODE_CHUNK];
-	edge_t edges[NODE_CHUNK];
-	static const uint8_t none[16];
-	struct pkt_meta *md;
+	struct forward_arrays *a = NODE_ARRAYS(struct forward_arrays);
+	const uint16_t vrf = meta(pkts[0])->vrf;
 	unsigned i;
 
+	fib_recent_begin(&a->recent, ip_forward_fib(meta(pkts[0]), v6));
+	a->late.n = 0;
 	for (i = 0; i < n; i++) {
-		if (i + NODE_AHEAD < n)
-			rte_prefetch0(rte_pktmbuf_mtod(pkts[i + NODE_AHEAD], void *));
-		md = meta(pkts[i]);
-		bad[i] = v6 ? forward_check6(pkts[i], md) : forward_check4(pkts[i], md);
-		fibs[i] = v6 ? rcu_read(vrf_fibs[md->vrf].fib6) : rcu_read(vrf_fibs[md->vrf].fib4);
-		if (v6)
-			keys6[i] = bad[i] ? none
-					  : rte_pktmbuf_mtod_offset(pkts[i], struct rte_ipv6_hdr *, md->l3)->dst_addr;
+		struct rte_mbuf *m = pkts[i];
+		struct pkt_meta *md = meta(m);
+		void *ip = rte_pktmbuf_mtod_offset(m, void *, md->l3);
+		const uint8_t *key = ip_forward_key(ip, v6);
+		const struct drop_reason *bad;
+
+		node_prefetch(pkts, i, n);
+		bad = v6 ? forward_check6(m, md, ip) : forward_check4(m, md, ip);
+		if (unlikely(bad != NULL))
+			a->edges[i] = drop_as(m, bad);
+		else if (unlikely(md->flags & META_NEXTHOP))
+			a->edges[i] = ip_forward_to(m, md, md->nexthop, ip, v6);
+		else if (likely(md->vrf == vrf) && fib_lookup_recent(&a->recent, key, v6))
+			a->edges[i] = ip_forward_to(m, md, rcu_read(nexthop_table[a->recent.nexthop]), ip, v6);
 		else
-			keys4[i] =
-				bad[i] ? 0 : rte_pktmbuf_mtod_offset(pkts[i], struct rte_ipv4_hdr *, md->l3)->dst_addr;
+			ip_forward_defer(&a->late, i, ip_forward_fib(md, v6), key, v6);
 	}
-	if (v6)
-		fib6_lookup_bulk(fibs, keys6, ids, n);
-	else
-		fib4_lookup_bulk(fibs, keys4, ids, n);
-	for (i = 0; i < n; i++)
-		edges[i] = unlikely(bad[i] != NULL) ? drop_as(pkts[i], bad[i]) : ip_forward_one(pkts[i], ids[i], v6);
-	node_pass(graph, node, objs, edges, n);
+	if (a->late.n > 0)
+		ip_forward_late(pkts, &a->late, a->edges, v6);
+	node_pass(graph, node, objs, a->edges, n);
 }
 
 static __rte_always_inline uint16_t ip_forward(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n,

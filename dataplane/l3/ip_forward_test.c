@@ -8,7 +8,9 @@
 
 #include <cmocka.h>
 
+#include "base/offload.h"
 #include "l3/icmp.h"
+#include "offload/offload_fixture.h"
 #include "testing/router_fixture.h"
 
 static const struct packet v4 = {.src = "10.0.0.2", .dst = "10.0.0.3"}, v6 = {.src = "fd00::2", .dst = "fd00::3"};
@@ -384,6 +386,34 @@ static void batches(void **state)
 		assert_in_range(seen[k], 51, 52);
 }
 
+// A large segment is as long as its packets: 40 or 60 bytes of headers and `size` of payload, with an MTU of 1500.
+static void large_segments(void **state)
+{
+	static const struct {
+		bool v6;
+		unsigned size;
+		const char *edge;
+	} cases[] = {{false, 1460, "port_output"},
+		     {false, 1461, "icmp_error"},
+		     {true, 1440, "port_output"},
+		     {true, 1441, "icmp_error"}};
+	struct rte_mbuf *m;
+	unsigned i;
+
+	for (i = 0; i < RTE_DIM(cases); i++) {
+		m = offload_make(&(struct offload_packet){.v6 = cases[i].v6, .payload = 9000, .size = cases[i].size});
+		meta(m)->l3 = 14;
+		meta(m)->vrf = RED;
+		meta(m)->bridge = UINT16_MAX;
+		assert_string_equal(node_test_one(cases[i].v6 ? "ip6_forward" : "ip4_forward", m), cases[i].edge);
+		if (cases[i].size > 1460 || (cases[i].v6 && cases[i].size > 1440))
+			assert_int_equal(meta(m)->arg, (uint32_t)ICMP_WHAT_TOO_BIG << 16 | 1500);
+		else
+			assert_true(offload_is_large(m));
+		rte_pktmbuf_free(m);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -396,6 +426,7 @@ int main(void)
 		cmocka_unit_test(ttl),
 		cmocka_unit_test(checksum_follows),
 		cmocka_unit_test(mtu),
+		cmocka_unit_test(large_segments),
 		cmocka_unit_test(kinds_of_nexthop),
 		cmocka_unit_test(decided_by_label),
 		cmocka_unit_test(groups),

@@ -11,36 +11,23 @@
 #include <rte_ip.h>
 #include <rte_mbuf.h>
 
+#include "base/eth.h"
+#include "base/ip_sum.h"
 #include "graph/meta.h"
-
-static inline uint16_t ip_fold(uint64_t sum)
-{
-	sum = (sum & 0xffffffff) + (sum >> 32);
-	sum = (sum & 0xffff) + (sum >> 16);
-	sum = (sum & 0xffff) + (sum >> 16);
-	return (uint16_t)((sum & 0xffff) + (sum >> 16));
-}
-
-// One's complement sum of n bytes (a multiple of 4), not folded.
-static inline uint64_t ip_sum(const void *data, unsigned n)
-{
-	const unaligned_uint32_t *p = data;
-	uint64_t sum = 0;
-	unsigned i;
-
-	for (i = 0; i < n / 4; i++)
-		sum += p[i];
-	return sum;
-}
 
 // The one's complement sum of all words is 0xffff when the sum is a multiple of it. (The division is a multiplication
 // by the inverse: only for multiples the product stays small. The sum is not 0, because the version is not.)
-static inline bool ip4_checksum_ok(const struct rte_ipv4_hdr *ip)
+static inline bool ip4_checksum_ok_of(const struct rte_ipv4_hdr *ip, unsigned hlen)
 {
 	const uint64_t inverse = 0xfffefffefffeffff, limit = UINT64_MAX / 0xffff;
-	uint64_t sum = likely((ip->version_ihl & 15) == 5) ? ip_sum(ip, 20) : ip_sum(ip, rte_ipv4_hdr_len(ip));
+	uint64_t sum = likely(hlen == sizeof(*ip)) ? ip_sum(ip, sizeof(*ip)) : ip_sum(ip, hlen);
 
 	return sum * inverse <= limit;
+}
+
+static inline bool ip4_checksum_ok(const struct rte_ipv4_hdr *ip)
+{
+	return ip4_checksum_ok_of(ip, rte_ipv4_hdr_len(ip));
 }
 
 // RFC 1624 for a change of TTL by -1. 0xffff, the other zero, is never sent: no sender that computes the whole sum gets
@@ -49,14 +36,21 @@ static inline void ip4_decrement_ttl(struct rte_ipv4_hdr *ip)
 {
 	uint32_t sum = (uint32_t)ip->hdr_checksum + rte_cpu_to_be_16(0x0100);
 
-	ip->hdr_checksum = (uint16_t)(sum + (sum >= 0xffff));
+	ip->hdr_checksum = (uint16_t)(sum + ((sum + 1) >> 16));
 	ip->time_to_live--;
 }
 
-static inline void ip4_checksum_set(struct rte_ipv4_hdr *ip)
+// Returns the header's length, or 0 if its version or length is wrong. avail: bytes from the header on, at least 20.
+static inline unsigned ip4_header_len(const struct rte_ipv4_hdr *ip, unsigned avail)
 {
-	ip->hdr_checksum = 0;
-	ip->hdr_checksum = (uint16_t)~ip_fold(ip_sum(ip, rte_ipv4_hdr_len(ip)));
+	unsigned len = sizeof(*ip);
+
+	if (unlikely(ip->version_ihl != RTE_IPV4_VHL_DEF)) {
+		len = rte_ipv4_hdr_len(ip);
+		if ((ip->version_ihl >> 4) != 4 || len < sizeof(*ip) || len > avail)
+			return 0;
+	}
+	return len;
 }
 
 // 0.0.0.0/8, 127/8, 224/4 and 240/4 cannot be the source of a unicast packet.
@@ -104,14 +98,14 @@ static inline uint32_t hash_finish(uint32_t hash)
 	hash ^= hash >> 16;
 	hash *= 0x7feb352d;
 	hash ^= hash >> 15;
-	return hash ? hash : 1; // not hash | 1: groups take the low bits
+	return hash + (hash == 0); // not hash | 1: groups take the low bits
 }
 
 // Hashes the 5-tuple; of fragments only the addresses, so that all fragments of a packet take one path. avail: bytes
 // from the IP header on.
 static inline uint32_t ip4_hash(const struct rte_ipv4_hdr *ip, unsigned avail)
 {
-	unsigned len = rte_ipv4_hdr_len(ip);
+	unsigned len = (ip->version_ihl & 0xfu) * 4;
 	uint32_t hash = hash_step(0x5ca1ab1e, ((uint64_t)ip->src_addr << 32) | ip->dst_addr);
 	uint64_t tail = ip->next_proto_id;
 
@@ -163,27 +157,4 @@ static inline uint32_t eth_hash(const struct rte_mbuf *m)
 static inline uint8_t ip_tos(const uint8_t *ip)
 {
 	return (ip[0] >> 4) == 4 ? ip[1] : (uint8_t)(ip[0] << 4 | ip[1] >> 4);
-}
-
-// The offset of the IP header in a frame with up to two VLAN tags; 0 if it carries something else, or if the header
-// does not lie in the first buffer.
-static inline unsigned frame_ip(const struct rte_mbuf *m)
-{
-	const unsigned last = sizeof(struct rte_ether_hdr) + 2 * sizeof(struct rte_vlan_hdr);
-	unsigned at;
-
-	for (at = sizeof(struct rte_ether_hdr); at <= last && m->data_len >= at; at += sizeof(struct rte_vlan_hdr)) {
-		switch (*rte_pktmbuf_mtod_offset(m, const unaligned_uint16_t *, at - 2)) {
-		case RTE_BE16(RTE_ETHER_TYPE_VLAN):
-		case RTE_BE16(RTE_ETHER_TYPE_QINQ):
-			break;
-		case RTE_BE16(RTE_ETHER_TYPE_IPV4):
-			return m->data_len >= at + sizeof(struct rte_ipv4_hdr) ? at : 0;
-		case RTE_BE16(RTE_ETHER_TYPE_IPV6):
-			return m->data_len >= at + sizeof(struct rte_ipv6_hdr) ? at : 0;
-		default:
-			return 0;
-		}
-	}
-	return 0;
 }

@@ -20,7 +20,10 @@
 enum { IP4 = 1, IP6, ICMP_ERROR, PUNT };
 
 #define ICMP4_UNREACHABLE 3
+#define ICMP4_PORT 3    // code
 #define ICMP4_TOO_BIG 4 // code
+#define ICMP6_UNREACHABLE 1
+#define ICMP6_PORT 4 // code
 #define ICMP6_TOO_BIG 2
 #define ICMP6_ECHO_REQUEST 128
 #define ICMP6_ECHO_REPLY 129
@@ -31,6 +34,10 @@ DROP_REASON(local_icmp_checksum, "An ICMP message for the router has a wrong che
 DROP_REASON(local_icmp_ignored,
 	    "An ICMP message for the router is neither an echo request nor an error about the length of "
 	    "a tunnel packet. The router ignores it.");
+DROP_REASON(local_port_unreachable,
+	    "A host of the underlay says that nothing listens on the UDP port to which a tunnel's packet was sent: the "
+	    "tunnel's remote does not speak its encapsulation there, or uses another port (`corelane settings show`, "
+	    "`corelane nexthop list`). `corelane capture` shows who says so.");
 DROP_REASON(path_mtu_forged,
 	    "An ICMP error of the underlay says that a packet is too big, but quotes none that this node can "
 	    "have sent, or gives an MTU below 576 (IPv6: 1,280): it is forged or damaged.");
@@ -66,6 +73,14 @@ static inline edge_t ip_local_unserved(struct rte_mbuf *m, uint8_t proto, const 
 	return ICMP_ERROR;
 }
 
+// A message about a packet that was sent, other than one about its length.
+static inline edge_t ip_local_ignored(struct rte_mbuf *m, const struct pkt_meta *md, bool port_unreachable)
+{
+	if (port_unreachable && md->vrf == VRF_FABRIC && !(md->flags & META_FROM_TUNNEL))
+		return drop(m, local_port_unreachable);
+	return drop(m, local_icmp_ignored);
+}
+
 static __rte_noinline edge_t ip_local_too_big(struct rte_mbuf *m, struct pkt_meta *md, unsigned at, bool v6)
 {
 	static struct bucket budget; // of all workers: the master compares each message with all tunnels
@@ -97,7 +112,7 @@ static inline edge_t ip_local_echo4(struct rte_mbuf *m, struct pkt_meta *md, str
 	if (icmp->icmp_type == ICMP4_UNREACHABLE && icmp->icmp_code == ICMP4_TOO_BIG)
 		return ip_local_too_big(m, md, at, false);
 	if (icmp->icmp_type != RTE_IP_ICMP_ECHO_REQUEST)
-		return drop(m, local_icmp_ignored);
+		return ip_local_ignored(m, md, icmp->icmp_type == ICMP4_UNREACHABLE && icmp->icmp_code == ICMP4_PORT);
 	if (!echo_allowed(m))
 		return drop(m, local_echo_off);
 	icmp->icmp_type = RTE_IP_ICMP_ECHO_REPLY;
@@ -126,7 +141,7 @@ static inline edge_t ip_local_echo6(struct rte_mbuf *m, struct pkt_meta *md, str
 	if (icmp->icmp_type == ICMP6_TOO_BIG)
 		return ip_local_too_big(m, md, at, true);
 	if (icmp->icmp_type != ICMP6_ECHO_REQUEST)
-		return drop(m, local_icmp_ignored);
+		return ip_local_ignored(m, md, icmp->icmp_type == ICMP6_UNREACHABLE && icmp->icmp_code == ICMP6_PORT);
 	if (!echo_allowed(m))
 		return drop(m, local_echo_off);
 	icmp->icmp_type = ICMP6_ECHO_REPLY;

@@ -128,6 +128,30 @@ static void echo_off(void **state)
 	router_set(RED0, &old);
 }
 
+static struct rte_mbuf *unreachable(const struct packet *p, uint8_t type, uint8_t code, uint16_t vrf)
+{
+	struct rte_mbuf *m = icmp(p, type, 12);
+	bool is6 = strchr(p->src, ':') != NULL;
+
+	icmp_of(m, is6)[1] = code;
+	set_checksum(m, is6);
+	meta(m)->vrf = vrf;
+	return m;
+}
+
+// A host of the underlay that does not speak a tunnel's encapsulation says so. Guests can say anything.
+static void port_unreachable(void **state)
+{
+	assert_dropped(unreachable(&v4, 3, 3, VRF_FABRIC), "local_port_unreachable");
+	assert_dropped(unreachable(&v6, 1, 4, VRF_FABRIC), "local_port_unreachable");
+	assert_dropped(unreachable(&v4, 3, 1, VRF_FABRIC), "local_icmp_ignored");
+	assert_dropped(unreachable(&v6, 1, 3, VRF_FABRIC), "local_icmp_ignored");
+	assert_dropped(unreachable(&v4, 11, 3, VRF_FABRIC), "local_icmp_ignored");
+	assert_dropped(unreachable(&v6, 3, 4, VRF_FABRIC), "local_icmp_ignored");
+	assert_dropped(unreachable(&v4, 3, 3, RED), "local_icmp_ignored");
+	assert_dropped(unreachable(&v6, 1, 4, RED), "local_icmp_ignored");
+}
+
 static void not_served(void **state)
 {
 	struct packet p = v4;
@@ -177,8 +201,9 @@ static void malformed(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(echo),     cmocka_unit_test(echo_checksums), cmocka_unit_test(echo_odd_and_long),
-		cmocka_unit_test(echo_off), cmocka_unit_test(not_served),     cmocka_unit_test(malformed),
+		cmocka_unit_test(echo),      cmocka_unit_test(echo_checksums),   cmocka_unit_test(echo_odd_and_long),
+		cmocka_unit_test(echo_off),  cmocka_unit_test(port_unreachable), cmocka_unit_test(not_served),
+		cmocka_unit_test(malformed),
 	};
 
 	return cmocka_run_group_tests(tests, router_setup, router_teardown);

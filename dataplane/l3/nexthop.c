@@ -19,6 +19,7 @@
 #include "port/registry.h"
 
 static struct nexthop_listener *listeners;
+static struct referrer *nexthop_referrers;
 struct nexthop *nexthop_table[NEXTHOP_MAX];
 static struct nexthop_entry *entries[NEXTHOP_MAX];
 static uint32_t next_system = NH_ID_DISCARD + 1;
@@ -80,6 +81,23 @@ int nexthop_usable(uint32_t id, const char *field, struct error *err)
 		return 0;
 	snprintf(text, sizeof(text), "%u", id);
 	return error_set(err, ENOENT, field, text, "the id of a next hop that exists", "there is no such next hop");
+}
+
+int nexthop_carries(uint32_t id, uint8_t family, const char *field, struct error *err)
+{
+	const struct nexthop_entry *e = nexthop_get(id);
+	char text[16];
+	unsigned i;
+	int ret = 0;
+
+	for (i = 0; e->cfg.kind == NH_GROUP && i < e->cfg.group.n && ret == 0; i++)
+		ret = nexthop_carries(e->cfg.group.member[i].nexthop, family, field, err);
+	if (ret < 0 || e->cfg.kind != NH_PORT || family == IPV4 || e->cfg.port.addr.family != IPV4 ||
+	    port_get(e->cfg.port.id) == NULL || port_get(e->cfg.port.id)->role != PORT_FABRIC)
+		return ret; // a guest's MAC is the same for both families
+	snprintf(text, sizeof(text), "%u", id);
+	return error_set(err, EINVAL, field, text, "a next hop with an IPv6 address or a MAC",
+			 "leads to an IPv4 address, which is no way for IPv6");
 }
 
 static void nexthop_build_port(struct nexthop_entry *e, struct nexthop *nh)
@@ -149,6 +167,11 @@ void nexthop_listen(struct nexthop_listener *l)
 	LISTEN(listeners, l);
 }
 
+void nexthop_refer(struct referrer *r)
+{
+	LISTEN(nexthop_referrers, r);
+}
+
 static void nexthop_tell(void)
 {
 	const struct nexthop_listener *l;
@@ -197,6 +220,30 @@ static int nexthop_check_group(const struct nexthop_config *cfg, struct error *e
 	return 0;
 }
 
+// The error of a next hop that has references and therefore cannot be changed so much, or deleted (change: "").
+static int nexthop_in_use(const struct nexthop_entry *e, const char *change, struct error *err)
+{
+	char text[16];
+
+	snprintf(text, sizeof(text), "%u", e->cfg.id);
+	return referrer_error_of(nexthop_referrers, e->cfg.id, e->refs, "nexthop.id", text, change, err);
+}
+
+// Some kinds are not possible for all that names a next hop: a group may have no groups as members, and a label or VNI
+// may not point to the router's own addresses, which belong to a VRF.
+static int nexthop_check_kind(const struct nexthop_entry *old, enum nexthop_kind kind, struct error *err)
+{
+	if (old->cfg.kind == kind || old->refs == 0)
+		return 0;
+	if (old->cfg.kind == NH_GROUP)
+		return nexthop_in_use(old, "cannot cease to be a group, because it ", err);
+	if (kind == NH_GROUP)
+		return nexthop_in_use(old, "cannot become a group, because it ", err);
+	if (kind == NH_LOCAL)
+		return nexthop_in_use(old, "cannot become local, because it ", err);
+	return 0;
+}
+
 static int nexthop_check(struct nexthop_config *cfg, bool replace, struct error *err)
 {
 	char text[16];
@@ -204,18 +251,8 @@ static int nexthop_check(struct nexthop_config *cfg, bool replace, struct error 
 	snprintf(text, sizeof(text), "%u", cfg->id);
 	if (entries[cfg->id] && !replace)
 		return error_set(err, EEXIST, "nexthop.id", text, "a free id, or replace", "is taken");
-	if (entries[cfg->id] && entries[cfg->id]->cfg.kind == NH_GROUP && cfg->kind != NH_GROUP &&
-	    entries[cfg->id]->refs)
-		return error_set(err, EBUSY, "nexthop.id", text, "a group", "is a group that is in use");
-	if (entries[cfg->id] && cfg->kind == NH_GROUP && entries[cfg->id]->cfg.kind != NH_GROUP &&
-	    entries[cfg->id]->refs)
-		return error_set(err, EBUSY, "nexthop.id", text, "a next hop that is not in use",
-				 "cannot become a group");
-	// A label or VNI may point here, and the router's own addresses belong to a VRF.
-	if (entries[cfg->id] && cfg->kind == NH_LOCAL && entries[cfg->id]->cfg.kind != NH_LOCAL &&
-	    entries[cfg->id]->refs)
-		return error_set(err, EBUSY, "nexthop.id", text, "a next hop that is not in use",
-				 "cannot become local");
+	if (entries[cfg->id] && nexthop_check_kind(entries[cfg->id], cfg->kind, err) < 0)
+		return -EBUSY;
 	if (cfg->kind == NH_GROUP)
 		return nexthop_check_group(cfg, err);
 	if (cfg->kind == NH_TUNNEL)
@@ -223,6 +260,8 @@ static int nexthop_check(struct nexthop_config *cfg, bool replace, struct error 
 	if (cfg->kind == NH_PORT && cfg->port.addr.family == 0 && rte_is_zero_ether_addr(&cfg->port.mac))
 		return error_set(err, EINVAL, "nexthop.port.address", "", "an address or a MAC",
 				 "is needed to find the host behind the port");
+	if (cfg->kind == NH_PORT && port_get(cfg->port.id) && rte_is_zero_ether_addr(&cfg->port.mac))
+		return neighbor_check_link(cfg->port.id, &cfg->port.addr, "nexthop.port.address", err);
 	return 0;
 }
 
@@ -308,18 +347,51 @@ int nexthop_add(const struct nexthop_config *wanted, bool replace, struct error 
 	return 0;
 }
 
+static int nexthop_check_del(uint32_t id, struct error *err)
+{
+	const struct nexthop_entry *e = nexthop_get(id);
+	char text[16];
+
+	snprintf(text, sizeof(text), "%u", id);
+	if (e == NULL || e->leaving)
+		return error_set(err, ENOENT, "nexthop.id", text, NULL, "there is no such next hop");
+	return e->refs > 0 ? nexthop_in_use(e, "", err) : 0;
+}
+
+int nexthop_del_all(const uint32_t *ids, size_t n, struct error *err)
+{
+	size_t i, leaving = 0;
+	int ret = 0;
+
+	while (leaving < n && ret == 0) {
+		ret = nexthop_check_del(ids[leaving], err);
+		if (ret < 0)
+			break;
+		entries[ids[leaving]]->leaving = true;
+		nexthop_ref_members(&entries[ids[leaving]]->cfg, nexthop_unref); // a member may follow
+		leaving++;
+	}
+	for (i = 0; i < leaving; i++) {
+		entries[ids[i]]->leaving = false;
+		nexthop_ref_members(&entries[ids[i]]->cfg, nexthop_ref);
+	}
+	if (ret < 0) {
+		err->index = (uint32_t)leaving;
+		return ret;
+	}
+	for (i = 0; i < n; i++)
+		nexthop_del(ids[i], NULL);
+	return 0;
+}
+
 int nexthop_del(uint32_t id, struct error *err)
 {
 	struct nexthop_entry *e = nexthop_get(id);
 	struct nexthop *nh;
-	char text[16];
+	int ret = nexthop_check_del(id, err);
 
-	snprintf(text, sizeof(text), "%u", id);
-	if (e == NULL)
-		return error_set(err, ENOENT, "nexthop.id", text, NULL, "there is no such next hop");
-	if (e->refs > 0)
-		return error_set(err, EBUSY, "nexthop.id", text, NULL,
-				 "is in use: %u routes, labels, VNIs, groups or bridges point to it", e->refs);
+	if (ret < 0)
+		return ret;
 	nh = nexthop_table[id];
 	rcu_publish(nexthop_table[id], NULL);
 	nexthop_tell();
@@ -395,6 +467,26 @@ static int nexthop_check_port_del(const struct port *p, struct error *err)
 	return 0;
 }
 
+static bool nexthop_has_member(const struct nexthop_entry *e, uint32_t id)
+{
+	unsigned i = 0;
+
+	while (e->cfg.kind == NH_GROUP && i < e->cfg.group.n && e->cfg.group.member[i].nexthop != id)
+		i++;
+	return e->cfg.kind == NH_GROUP && i < e->cfg.group.n;
+}
+
+static bool nexthop_find_group(uint32_t id, char *text, size_t size)
+{
+	const struct nexthop_entry *e = nexthop_next(0);
+
+	while (e && !nexthop_has_member(e, id))
+		e = nexthop_next(e->cfg.id);
+	if (e)
+		snprintf(text, size, "next hop %u, a group", e->cfg.id);
+	return e != NULL;
+}
+
 // port_rx clears the pointer, so it was set during this walk of the graph.
 static void trace_nexthop(struct trace_record *r, const struct pkt_meta *md)
 {
@@ -405,6 +497,7 @@ int nexthop_init(void)
 {
 	static struct trace_listener tracer = {.record = trace_nexthop};
 	static struct port_listener listener = {.check_del = nexthop_check_port_del};
+	static struct referrer groups = {.find = nexthop_find_group};
 	static const struct nexthop_config own[] = {{.id = NH_ID_LOCAL, .kind = NH_LOCAL},
 						    {.id = NH_ID_REJECT, .kind = NH_REJECT},
 						    {.id = NH_ID_DISCARD, .kind = NH_DISCARD}};
@@ -413,6 +506,7 @@ int nexthop_init(void)
 
 	port_listen(&listener);
 	trace_listen(&tracer);
+	nexthop_refer(&groups);
 	nexthop_follow_neighbors();
 	path_mtu_init();
 	for (i = 0; i < RTE_DIM(own) && ret == 0; i++)

@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/field_limits.h"
 #include "base/ip.h"
+#include "base/referrer.h"
 #include "l3/encap.h"
 #include "graph/node.h"
 #include "port/port.h"
@@ -94,6 +95,7 @@ struct tunnel_config {
 
 struct nexthop_config {
 	uint32_t id;
+	uint8_t owner; // base/owner.h
 	enum nexthop_kind kind;
 	union {
 		struct {
@@ -111,8 +113,9 @@ struct nexthop_config {
 
 struct nexthop_entry { // control plane's view of one next hop
 	struct nexthop_config cfg;
-	uint32_t refs; // routes, labels, VNIs, groups, bridges that point here
+	uint32_t refs; // routes, groups, and what the modules of nexthop_refer() hold
 	bool resolved;
+	bool leaving;           // nexthop_del_all() is about to delete it
 	uint32_t adj;           // NH_PORT: held adjacency, UINT32_MAX = none
 	struct ip_addr source;  // NH_TUNNEL: outer source in use
 	struct tunnel_way *way; // NH_TUNNEL: held
@@ -130,9 +133,12 @@ struct nexthop_listener {
 	struct nexthop_listener *next;
 };
 void nexthop_listen(struct nexthop_listener *l);
+void nexthop_refer(struct referrer *r); // of a module that holds references
 
 int nexthop_add(const struct nexthop_config *cfg, bool replace, struct error *err);
-int nexthop_del(uint32_t id, struct error *err);    // -EBUSY while it is referred to
+int nexthop_del(uint32_t id, struct error *err); // -EBUSY while it is referred to
+// All of them, groups before their members, or none: err->index is the place of the one that is refused.
+int nexthop_del_all(const uint32_t *ids, size_t n, struct error *err);
 uint32_t nexthop_alloc(void);                       // a free id of the router's range, 0 = none left
 struct nexthop_entry *nexthop_get(uint32_t id);     // NULL if there is none
 struct nexthop_entry *nexthop_next(uint32_t after); // by id; after = 0: the first
@@ -140,6 +146,8 @@ unsigned nexthop_count(void);                       // the operator's
 void nexthop_ref(uint32_t id);
 void nexthop_unref(uint32_t id);
 int nexthop_usable(uint32_t id, const char *field, struct error *err); // exists? else -ENOENT with err
+// May routes of this family lead there? IPv4 through an IPv6 neighbour is usual (RFC 8950), the reverse is a mistake.
+int nexthop_carries(uint32_t id, uint8_t family, const char *field, struct error *err);
 
 // The underlay changed (route, neighbour's port, address): the next polls rebuild tunnels and groups, each a bounded
 // number.

@@ -52,10 +52,66 @@ static void refused(void **state)
 	assert_int_equal(nexthop_add(&c, false, &err), -EINVAL);
 	c = to_port(FREE_ID, PORTS_END, "02:00:00:00:00:03");
 	assert_int_equal(nexthop_add(&c, false, &err), -ENOENT);
+	c = (struct nexthop_config){.id = FREE_ID, .kind = NH_TUNNEL};
+	c.tunnel = (struct tunnel_config){.encap = encap_find("mplsoudp"), .label = 100};
+	c.tunnel.remote = router_addr("192.0.2.1"); // this node
+	assert_int_equal(nexthop_add(&c, false, &err), -EINVAL);
+	assert_string_equal(err.field, "nexthop.tunnel.remote");
+	c.tunnel.remote = router_addr("2001:db8::1");
+	assert_int_equal(nexthop_add(&c, false, &err), -EINVAL);
 	assert_null(nexthop_get(FREE_ID));
 	assert_int_equal(nexthop_usable(FREE_ID, "route.nexthop", &err), -ENOENT);
 	assert_string_equal(err.field, "route.nexthop");
 	assert_int_equal(nexthop_usable(NH_ID_LOCAL, "route.nexthop", &err), -ENOENT); // the system's
+}
+
+static struct nexthop_config to_host(uint32_t id, uint16_t port, const char *addr)
+{
+	struct nexthop_config c = {.id = id, .kind = NH_PORT, .port.id = port};
+
+	c.port.addr = router_addr(addr);
+	return c;
+}
+
+// A next hop of a fabric port is on its link.
+static void on_link(void **state)
+{
+	static const char *const good[] = {"192.0.2.77", "2001:db8::77", "fe80::1"}, *const bad[] = {"198.51.100.7",
+												     "2001:db8:7::1"};
+	struct nexthop_config c;
+	unsigned i;
+
+	for (i = 0; i < RTE_DIM(bad); i++) {
+		c = to_host(FREE_ID, FABRIC0, bad[i]);
+		assert_int_equal(nexthop_add(&c, false, &err), -EINVAL);
+		assert_string_equal(err.field, "nexthop.port.address");
+	}
+	for (i = 0; i < RTE_DIM(good); i++) {
+		c = to_host(FREE_ID, FABRIC0, good[i]);
+		assert_int_equal(nexthop_add(&c, false, &err), 0);
+		assert_int_equal(nexthop_del(FREE_ID, NULL), 0);
+	}
+}
+
+// IPv6 has no way through an IPv4 neighbour; IPv4 has one through an IPv6 neighbour.
+static void families(void **state)
+{
+	struct nexthop_config c = to_host(FREE_ID, FABRIC0, "192.0.2.77"),
+			      group = {
+				      .id = FREE_ID + 1, .kind = NH_GROUP, .group = {.n = 1, .member = {{FREE_ID, 1}}}};
+
+	router_nexthop(&c);
+	router_nexthop(&group);
+	assert_int_equal(nexthop_carries(FREE_ID, IPV4, "route.nexthop", &err), 0);
+	assert_int_equal(nexthop_carries(FREE_ID, IPV6, "route.nexthop", &err), -EINVAL);
+	assert_int_equal(nexthop_carries(FREE_ID + 1, IPV6, "route.nexthop", &err), -EINVAL);
+	assert_int_equal(nexthop_del(FREE_ID + 1, NULL), 0);
+	assert_int_equal(nexthop_del(FREE_ID, NULL), 0);
+	c = to_host(FREE_ID, FABRIC0, "2001:db8::77");
+	router_nexthop(&c);
+	assert_int_equal(nexthop_carries(FREE_ID, IPV4, "route.nexthop", &err), 0);
+	assert_int_equal(nexthop_carries(FREE_ID, IPV6, "route.nexthop", &err), 0);
+	assert_int_equal(nexthop_del(FREE_ID, NULL), 0);
 }
 
 static void in_use(void **state)
@@ -69,8 +125,11 @@ static void in_use(void **state)
 	router_route("red", "172.16.0.0/16", FREE_ID);
 	assert_int_equal(nexthop_get(FREE_ID)->refs, 2);
 	assert_int_equal(nexthop_del(FREE_ID, &err), -EBUSY);
+	assert_non_null(strstr(err.message, "': is in use by route 172.16.0.0/12 of VRF 'red' (2 references in all)"));
 	assert_int_equal(nexthop_add(&local, true, &err), -EBUSY);
+	assert_non_null(strstr(err.message, "': cannot become local, because it is in use by route 172.16.0.0/12"));
 	assert_int_equal(nexthop_add(&group, true, &err), -EBUSY);
+	assert_non_null(strstr(err.message, "': cannot become a group, because it is in use by route 172.16.0.0/12"));
 	assert_int_equal(nexthop_table[FREE_ID]->kind, NH_PORT);
 	c = to_port(FREE_ID, RED0, "02:00:00:00:00:03"); // routes use the change
 	router_nexthop(&c);
@@ -195,7 +254,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(added_and_deleted), cmocka_unit_test(refused),      cmocka_unit_test(in_use),
 		cmocka_unit_test(neighbors_held),    cmocka_unit_test(follows_port), cmocka_unit_test(system_own),
-		cmocka_unit_test(rebuilt_in_turns),
+		cmocka_unit_test(rebuilt_in_turns),  cmocka_unit_test(on_link),      cmocka_unit_test(families),
 	};
 
 	return cmocka_run_group_tests(tests, router_setup, router_teardown);

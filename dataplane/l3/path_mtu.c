@@ -113,7 +113,7 @@ const struct path_mtu *path_mtu_of(const struct ip_addr *remote)
 	return l ? &l->path : NULL;
 }
 
-static void learn(const struct path_mtu_report *r)
+static void path_mtu_learn(const struct path_mtu_report *r)
 {
 	struct learned *l = path_mtu_find(&r->destination);
 	char remote[IP_TEXT], hop[IP_TEXT];
@@ -146,7 +146,7 @@ static void path_mtu_punted(struct rte_mbuf *m)
 		return;
 	}
 	if (r.mtu < longest) // else it is about a packet that was sent before the MTU was learned
-		learn(&r);
+		path_mtu_learn(&r);
 	rte_pktmbuf_free(m);
 }
 

@@ -50,7 +50,7 @@ static void be(uint8_t *p, uint32_t value, unsigned n)
 	}
 }
 
-static void put_quote(uint8_t *q, const struct said *s)
+static void write_quote(uint8_t *q, const struct said *s)
 {
 	struct ip_addr src = router_addr(s->source ? s->source
 					 : s->v6   ? "2001:db8::1"
@@ -80,7 +80,7 @@ static struct rte_mbuf *message(const struct said *s)
 	bytes[0] = s->v6 ? 2 : 3;
 	bytes[1] = s->v6 ? 0 : 4;
 	be(bytes + (s->v6 ? 4 : 6), s->mtu, s->v6 ? 4 : 2);
-	put_quote(bytes + 8, s);
+	write_quote(bytes + 8, s);
 	memcpy(icmp, bytes, len);
 	be(icmp + 2, (uint16_t)~router_sum(icmp, len, s->v6 ? router_sum(icmp - 32, 32, len + IPPROTO_ICMPV6) : 0), 2);
 	m->port = FABRIC0;

@@ -211,11 +211,11 @@ static int port_routes_check_tenant(const struct port *old, const struct port_co
 			ret = port_routes_check_route(old, v, &pre, ROUTE_LOCAL, "port.gateways",
 						      r && r->origin == ROUTE_LOCAL, err);
 	}
-	for (i = 0; v && i < c->n_guests && ret == 0; i++) {
+	for (i = 0; i < c->n_guests && ret == 0; i++) {
 		mine = old && old->cfg.vrf == c->vrf &&
 		       port_routes_has_prefix(old->cfg.guests, old->cfg.n_guests, &c->guests[i]);
 		ret = port_routes_check_addr("port.guest_addresses", &c->guests[i], err);
-		if (ret == 0)
+		if (v && ret == 0)
 			ret = port_routes_check_route(old, v, &c->guests[i], ROUTE_GUEST, "port.guest_addresses", mine,
 						      err);
 	}
@@ -289,8 +289,25 @@ static void port_routes_on_link(struct port *p)
 	nexthop_underlay_changed();
 }
 
+static bool port_routes_has_vrf(const struct port_config *c, uint32_t vrf)
+{
+	return c->role == PORT_TENANT && c->vrf == vrf;
+}
+
+static bool port_routes_find(uint32_t vrf, char *text, size_t size)
+{
+	const struct port *p = port_next(NULL);
+
+	while (p && !port_routes_has_vrf(&p->cfg, vrf))
+		p = port_next(p);
+	if (p)
+		snprintf(text, size, "port '%s'", p->cfg.name);
+	return p != NULL;
+}
+
 int underlay_init(struct error *err)
 {
+	static struct referrer ports = {.find = port_routes_find};
 	static struct port_listener listener = {.check = port_routes_on_check,
 						.forward = port_routes_forward,
 						.added = port_routes_on_added,
@@ -299,5 +316,6 @@ int underlay_init(struct error *err)
 						.link = port_routes_on_link};
 
 	port_listen(&listener);
+	vrf_refer(&ports);
 	return addrs_publish(NULL) < 0 ? error_set(err, ENOMEM, NULL, NULL, NULL, "no memory for addresses") : 0;
 }

@@ -7,7 +7,8 @@
 
 #include "base/ip.h"
 
-enum route_origin { ROUTE_API, ROUTE_CONNECTED, ROUTE_LOCAL, ROUTE_GUEST };
+// ROUTE_OWNED + N: of the client whose owner is N (base/owner.h); ROUTE_API: of those that name none
+enum route_origin { ROUTE_API, ROUTE_CONNECTED, ROUTE_LOCAL, ROUTE_GUEST, ROUTE_OWNED };
 
 struct rib_route {
 	uint32_t nexthop;

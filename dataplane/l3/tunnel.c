@@ -15,6 +15,7 @@
 #include "l3/path_mtu.h"
 #include "l3/tunnel.h"
 #include "l3/tunnel_end.h"
+#include "l3/underlay.h"
 #include "l3/vrf.h"
 #include "neighbor/adjacency.h"
 #include "neighbor/neighbor.h"
@@ -89,6 +90,9 @@ int tunnel_check(struct tunnel_config *t, struct error *err)
 	if (t->local.family && t->local.family != t->remote.family)
 		return error_set(err, EINVAL, "nexthop.tunnel.local", ip_format_addr(&t->local, text),
 				 "an address of the remote's family", "is of another family than the remote");
+	if (t->remote.family == IPV4 ? underlay_is_local4(ip4_be(&t->remote)) : underlay_is_local6(t->remote.bytes))
+		return error_set(err, EINVAL, "nexthop.tunnel.remote", ip_format_addr(&t->remote, text),
+				 "another node's address", "is an address of this node");
 	if (t->ttl == 0)
 		t->ttl = LIMIT_TUNNEL_NEXTHOP_TTL_DEFAULT;
 	if (tunnel_check_checksum(t, err) < 0)

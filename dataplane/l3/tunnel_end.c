@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// The hash table of tunnel ends. The master changes it; workers read it without locks.
 #include "l3/tunnel_end.h"
 
 #include <netinet/in.h>

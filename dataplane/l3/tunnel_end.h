@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The remote ends of tunnels by address. Workers ask whether the source of a packet is one, the master which tunnels
-// may have sent a packet to one.
+// The remote ends of tunnels by address. Workers look up the sources of packets that they receive. The master looks up
+// the destination of a packet that an ICMP error is about, to find the tunnels that may have sent it.
 //
 // RFC 6935 and RFC 6936: a UDP checksum of zero over IPv6 is accepted only from ends that are configured for it: those
 // to which some next hop of the same encapsulation sends zero.
@@ -43,7 +43,7 @@ struct tunnel_end *tunnel_end_find(const struct ip_addr *addr); // any thread; N
 // Workers: whether a packet of the encapsulation with this place may have no UDP checksum. ip: its outer header.
 bool tunnel_end_may_send_zero(const struct rte_ipv6_hdr *ip, unsigned place);
 
-// Master thread: each next hop holds the way that it takes. NULL: no memory. nexthop: its id, by which next hops of
-// mirrors are known: nothing comes back from a collector.
+// Master thread: each next hop holds the way that it takes. NULL: no memory. nexthop: its id, which tells the next hops
+// of mirrors from others: mirrors do not make an address a tunnel end, because a collector sends nothing back.
 struct tunnel_way *tunnel_way_hold(uint32_t nexthop, const struct tunnel_config *t);
 void tunnel_way_put(struct tunnel_way *w, uint32_t nexthop, const struct tunnel_config *t);

@@ -7,11 +7,13 @@
 
 #include "base/id_table.h"
 #include "base/notify.h"
+#include "base/owner.h"
 #include "base/rcu.h"
 #include "l3/nexthop.h"
 
 struct vrf_fibs vrf_fibs[VRF_MAX];
 static struct vrf_listener *listeners;
+static struct referrer *vrf_referrers;
 static struct vrf *vrfs[VRF_MAX];
 static struct fib *empty[2]; // what workers find in a VRF that does not exist
 static uint64_t n_routes[2];
@@ -25,13 +27,63 @@ static const char *const origin_names[] = {
 
 const char *route_origin_name(uint8_t origin)
 {
-	return origin_names[origin];
+	return origin < ROUTE_OWNED ? origin_names[origin] : owner_name((uint8_t)(origin - ROUTE_OWNED));
+}
+
+uint8_t route_origin_of(uint8_t owner)
+{
+	return owner == OWNER_API ? ROUTE_API : (uint8_t)(ROUTE_OWNED + owner);
+}
+
+bool route_is_given(uint8_t origin)
+{
+	return origin == ROUTE_API || origin > ROUTE_OWNED;
+}
+
+static int route_refuse(int code, const struct vrf *v, const struct ip_prefix *p, uint8_t origin, struct error *err)
+{
+	char text[IP_TEXT];
+
+	ip_format_prefix(p, text);
+	if (route_is_given(origin))
+		return error_set(err, EPERM, "route.prefix", text, NULL, "belongs to owner '%s' in VRF '%s'",
+				 route_origin_name(origin), v->name);
+	if (code == EEXIST)
+		return error_set(err, EEXIST, "route.prefix", text, "another prefix", "is a %s route of VRF '%s'",
+				 route_origin_name(origin), v->name);
+	return error_set(err, EPERM, "route.prefix", text, NULL, "is a %s route: it is removed with its port",
+			 route_origin_name(origin));
+}
+
+// Looks at so many routes at most, about 10 ms: an error that does not name the route is better than a daemon that
+// keeps its other clients waiting.
+#define FIND_LOOKS 65536
+
+static bool route_find_nexthop(uint32_t id, char *text, size_t size)
+{
+	unsigned left = FIND_LOOKS, i;
+	const struct rib_route *r;
+	char prefix[IP_TEXT];
+	const struct vrf *v;
+	struct ip_prefix p;
+
+	for (v = vrf_next(NULL); v; v = vrf_next(v))
+		for (i = 0; i < 2; i++)
+			for (r = rib_next(v->rib[i], NULL, &p); r && left > 0; r = rib_next(v->rib[i], &p, &p), left--)
+				if (r->nexthop == id) {
+					ip_format_prefix(&p, prefix);
+					snprintf(text, size, "route %s of VRF '%s'", prefix, v->name);
+					return true;
+				}
+	return false;
 }
 
 int vrf_init(struct error *err)
 {
+	static struct referrer routes = {.find = route_find_nexthop};
 	unsigned i;
 
+	nexthop_refer(&routes);
 	empty[0] = fib_create(IPV4);
 	empty[1] = fib_create(IPV6);
 	if (empty[0] == NULL || empty[1] == NULL)
@@ -179,8 +231,7 @@ int vrf_del(const char *name, struct error *err)
 	if (v->id == VRF_FABRIC)
 		return error_set(err, EPERM, "vrf.name", name, NULL, "is the underlay's and cannot be deleted");
 	if (v->refs > 0)
-		return error_set(err, EBUSY, "vrf.name", name, NULL,
-				 "is in use by %u ports, labels, VNIs, bridges or NAT rules", v->refs);
+		return referrer_error(vrf_referrers, v->id, v->refs, "vrf.name", name, err);
 	vrfs[v->id] = NULL;
 	rcu_publish(vrf_fibs[v->id].fib4, empty[0]);
 	rcu_publish(vrf_fibs[v->id].fib6, empty[1]);
@@ -221,20 +272,21 @@ unsigned vrf_count(void)
 	return id_table_count(vrfs, VRF_MAX);
 }
 
-int route_check(struct vrf *v, const struct ip_prefix *p, enum route_origin origin, struct error *err)
+int route_check(struct vrf *v, const struct ip_prefix *p, uint8_t origin, struct error *err)
 {
 	struct rib_route *r = rib_get(v->rib[family_index(p->addr.family)], p);
-	char text[IP_TEXT];
 
-	if (r == NULL || r->origin == origin)
-		return 0;
-	return error_set(err, EEXIST, "route.prefix", ip_format_prefix(p, text), "another prefix",
-			 "is a %s route of VRF '%s'", origin_names[r->origin], v->name);
+	return r == NULL || r->origin == origin ? 0 : route_refuse(EEXIST, v, p, r->origin, err);
 }
 
 void vrf_listen(struct vrf_listener *l)
 {
 	LISTEN(listeners, l);
+}
+
+void vrf_refer(struct referrer *r)
+{
+	LISTEN(vrf_referrers, r);
 }
 
 static void vrf_changed(const struct vrf *v)
@@ -253,7 +305,7 @@ int route_set(struct vrf *v, const struct ip_prefix *p, const struct rib_route *
 	unsigned f = family_index(p->addr.family);
 	struct rib_route *r;
 	bool created;
-	int ret = route_check(v, p, (enum route_origin)route->origin, err);
+	int ret = route_check(v, p, route->origin, err);
 
 	if (ret < 0)
 		return ret;
@@ -278,7 +330,7 @@ int route_set(struct vrf *v, const struct ip_prefix *p, const struct rib_route *
 	return 0;
 }
 
-int route_unset(struct vrf *v, const struct ip_prefix *p, enum route_origin origin, struct error *err)
+int route_unset(struct vrf *v, const struct ip_prefix *p, uint8_t origin, struct error *err)
 {
 	unsigned f = family_index(p->addr.family);
 	struct rib_route *r = rib_get(v->rib[f], p), *c;
@@ -290,8 +342,7 @@ int route_unset(struct vrf *v, const struct ip_prefix *p, enum route_origin orig
 		return error_set(err, ENOENT, "route.prefix", text, NULL, "there is no such route in VRF '%s'",
 				 v->name);
 	if (r->origin != origin)
-		return error_set(err, EPERM, "route.prefix", text, NULL, "is a %s route: it is removed with its port",
-				 origin_names[r->origin]);
+		return route_refuse(EPERM, v, p, r->origin, err);
 	c = rib_cover(v->rib[f], p, &cover);
 	if (fib_unset(v->fib[f], p, c ? &cover : NULL, c ? c->nexthop : FIB_NONE) < 0)
 		return error_set(err, ENOMEM, NULL, NULL, NULL, "no memory to change the FIB");

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/field_limits.h"
 #include "base/ip.h"
+#include "base/referrer.h"
 #include "l3/fib.h"
 #include "l3/rib.h"
 
@@ -22,9 +23,10 @@ extern struct vrf_fibs vrf_fibs[VRF_MAX]; // workers: ro (RCU); an unknown VRF h
 struct vrf {
 	char name[VRF_NAME];
 	uint16_t id;
+	uint8_t owner;      // base/owner.h
 	struct fib *fib[2]; // IPv4, IPv6
 	struct rib *rib[2];
-	uint32_t refs; // ports, labels, VNIs, bridges
+	uint32_t refs; // held by the modules of vrf_refer()
 	// Deleted, and being taken apart:
 	struct vrf *next;
 	uint64_t token;  // its readers have gone when this has passed (rcu_passed())
@@ -52,8 +54,8 @@ static inline unsigned family_index(uint8_t family)
 
 // A prefix has one route. An origin replaces only its own route; another's is refused with -EEXIST.
 int route_set(struct vrf *v, const struct ip_prefix *p, const struct rib_route *route, struct error *err);
-int route_unset(struct vrf *v, const struct ip_prefix *p, enum route_origin origin, struct error *err);
-int route_check(struct vrf *v, const struct ip_prefix *p, enum route_origin origin,
+int route_unset(struct vrf *v, const struct ip_prefix *p, uint8_t origin, struct error *err);
+int route_check(struct vrf *v, const struct ip_prefix *p, uint8_t origin,
 		struct error *err); // as route_set() would refuse it
 
 // Other modules follow the routes.
@@ -62,6 +64,9 @@ struct vrf_listener {
 	struct vrf_listener *next;
 };
 void vrf_listen(struct vrf_listener *l);
+void vrf_refer(struct referrer *r); // of a module that counts in vrf.refs
 
 uint64_t route_count(uint8_t family);
 const char *route_origin_name(uint8_t origin);
+uint8_t route_origin_of(uint8_t owner); // of routes that a client adds (base/owner.h)
+bool route_is_given(uint8_t origin);    // by a client; else the router has added it

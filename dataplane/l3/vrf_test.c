@@ -54,7 +54,8 @@ static void names_and_ids(void **state)
 static void stay(void **state)
 {
 	assert_int_equal(vrf_del("fabric", &err), -EPERM);
-	assert_int_equal(vrf_del("red", &err), -EBUSY); // it has ports
+	assert_int_equal(vrf_del("red", &err), -EBUSY);
+	assert_non_null(strstr(err.message, "vrf.name 'red': is in use by port '"));
 	assert_non_null(vrf_find("red"));
 }
 

@@ -21,6 +21,7 @@
 static const struct option_row rows[] = {
 	{"run-dir", option_path, INTO(run_dir)},
 	{"socket", option_path, INTO(socket)},
+	{"state-dir", option_path, INTO(state_dir)},
 	{.name = "worker-cpus", .parse = option_workers},
 	{"service-cpus", option_cpus, INTO(placement.service)},
 	{"service_core_mask", option_cpus, INTO(placement.service)},
@@ -34,6 +35,7 @@ static const struct option_row rows[] = {
 	{"vr_dpdk_tx_ring_sz", option_number, INTO(tx_ring_size), .limits = &handoff_sizes},
 	{"run-to-completion", NULL, INTO(run_to_completion)},
 	{"vr_no_load_balance", NULL, INTO(run_to_completion)},
+	{"ddp", NULL, INTO(ddp)},
 	{"no-huge", NULL, INTO(no_huge)},
 	{"memory", option_number, INTO(memory_mb), .limits = &memory_sizes},
 	{"mbufs", option_number, INTO(mbufs), .limits = &mbuf_counts},
@@ -49,6 +51,9 @@ static const struct option_row rows[] = {
 	{.name = "port-kinds", .parse = option_kinds},
 	{.name = "system-calls", .parse = option_system_calls},
 	{"core-dumps", NULL, INTO(core_dumps)},
+	{"takeover", NULL, INTO(takeover)},
+	{"detach", NULL, INTO(detach)},
+	{"standby", NULL, INTO(standby)},
 	{"allow-debug", NULL, INTO(allow_debug)},
 	{"check", NULL, INTO(check)},
 };
@@ -94,6 +99,8 @@ static int options_defaults(struct options *o, struct error *err)
 	if (o->allow_debug && !fault_injection)
 		return error_set(err, EINVAL, "--allow-debug", NULL, "bin/corelaned of a build tree",
 				 "this corelaned cannot inject faults: it is the production build");
+	if (o->detach && !o->takeover)
+		return error_set(err, EINVAL, "--detach", NULL, "--takeover beside it", "works only with --takeover");
 	placement_fill(&o->placement, &o->machine);
 	return placement_check(&o->placement, &o->machine, &o->overlap, err);
 }

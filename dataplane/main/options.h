@@ -16,6 +16,7 @@
 struct options {
 	char run_dir[80]; // sockets and lock of this instance
 	char socket[108];
+	char state_dir[108]; // empty: the state is not kept
 	struct machine machine;
 	struct placement placement;
 	struct cpu_list overlap; // workers' CPUs that other threads may run on too
@@ -24,6 +25,7 @@ struct options {
 	uint32_t rx_ring_size;  // slots of the rings to a worker
 	uint32_t tx_ring_size;  // accepted for Contrail vRouter, and ignored: workers transmit directly. 0 = not given
 	bool run_to_completion; // no port may spread its packets
+	bool ddp;               // vRouter's, without effect
 	bool no_huge;
 	uint32_t memory_mb;
 	uint32_t mbufs;     // 0: the pool decides
@@ -37,6 +39,10 @@ struct options {
 	enum filter_mode system_calls;
 	bool system_calls_given;
 	bool core_dumps;
+	bool takeover; // from the daemon of the same run directory
+	bool detach;   // in the background
+	bool standby;  // both, for a restart of the service
+	bool relieve;  // not an option: takeover, because a standby runs; it may end before it is asked to
 	bool check;
 	bool allow_debug;
 	const char *eal[EAL_MORE]; // further arguments for DPDK, after "--"

@@ -208,7 +208,7 @@ static void names_of_vrouter(void **state)
 {
 	assert_int_equal(
 		parse("--worker-cpus 0 --service_core_mask 0x1 --dpdk_ctrl_thread_mask (0) --vr_dpdk_rx_ring_sz 2048 "
-		      "--vr_dpdk_tx_ring_sz 512 --yield_option 0 --vr_no_load_balance --allow-overlap"),
+		      "--vr_dpdk_tx_ring_sz 512 --yield_option 0 --vr_no_load_balance --ddp --allow-overlap"),
 		0);
 	assert_true(cpu_list_has(&o.placement.service, 0) && cpu_list_count(&o.placement.service) == 1);
 	assert_true(cpu_list_eq(&o.placement.service, &o.placement.control));
@@ -256,10 +256,10 @@ static void kinds_of_ports(void **state)
 	assert_int_equal(parse("--port-kinds tap,veth"), -EINVAL);
 	assert_string_equal(err.message,
 			    "--port-kinds 'tap,veth': 'veth' is not a kind of port; valid: a list of dpdk, tap, memif, "
-			    "vhost");
+			    "vhost, subport");
 	assert_int_equal(parse("--port-kinds tap,"), -EINVAL);
 	assert_true(port_kind_allowed("vhost")); // as before
-	assert_int_equal(parse("--port-kinds dpdk,tap,memif,vhost"), 0);
+	assert_int_equal(parse("--port-kinds dpdk,tap,memif,vhost,subport"), 0);
 }
 
 int main(void)

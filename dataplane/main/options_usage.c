@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
+// The text of `corelaned --help`.
 #include <stdio.h>
 
 #include "base/fault_injection.h"
 #include "flow/flow.h"
 #include "main/options_private.h"
+#include "main/standby.h"
 #include "port/port_kinds.h"
 #include "worker/handoff.h"
 
-static const char *numbers(const struct number_limits *l, char text[32])
+static const char *usage_numbers(const struct number_limits *l, char text[32])
 {
 	snprintf(text, 32, "%u to %u", (unsigned)l->min, (unsigned)l->max);
 	return text;
@@ -21,6 +23,8 @@ void options_usage(void)
 	       "usage: corelaned [OPTION...] [-- DPDK-ARGUMENT...]\n\n"
 	       "  --run-dir DIR        sockets and lock of this instance (default /run/corelane)\n"
 	       "  --socket PATH        API socket (default DIR/corelaned.sock)\n"
+	       "  --state-dir DIR      keep all changes of the configuration in DIR: a start repeats them, and tap\n"
+	       "                       interfaces outlive the process (default: nothing is kept)\n"
 	       "  --worker-cpus CPUS   CPUs of the workers, one each, in this order: 2,4-7 (default: the last CPU\n"
 	       "                       that this process may use)\n"
 	       "  --service-cpus CPUS  CPUs of the service threads: control plane, vhost-user, rule compiler\n"
@@ -35,7 +39,8 @@ void options_usage(void)
 	       "  --run-to-completion  the worker that polled a packet always finishes it: no port may be hybrid or\n"
 	       "                       auto\n"
 	       "  --no-huge            do not use hugepages\n"
-	       "  --memory MB          memory for packets and tables, %s (default %d)\n"
+	       "  --memory MB          memory for packets and tables, %s (default %d), from the\n"
+	       "                       NUMA nodes of the workers\n"
 	       "  --mbufs N            packet buffers, %s (default: depends on the memory)\n"
 	       "  --mbuf-size BYTES    room for a packet in one buffer, %s (default %d)\n"
 	       "  --fib-memory MB      upper bound of the forwarding tables, %s (default %d; allocated as\n"
@@ -55,10 +60,21 @@ void options_usage(void)
 	       "  --user NAME          run as this user, with the few capabilities that the kinds of port need "
 	       "(default:\n"
 	       "                       the user that starts it; corelaned.service: corelane)\n"
-	       "  --port-kinds KINDS   kinds that ports may have: dpdk, tap, memif, vhost (default: all)\n"
+	       "  --port-kinds KINDS   kinds that ports may have: dpdk, tap, memif, vhost, subport (default: all)\n"
 	       "  --system-calls MODE  filtered: a system call that corelaned does not need ends it; logged: the "
 	       "kernel\n"
 	       "                       logs such calls; any (default: filtered with --user, else any)\n"
+	       "  --takeover           prepare everything beside the corelaned that runs with the same options, then "
+	       "ask "
+	       "it\n"
+	       "                       to stop and continue its work\n"
+	       "  --detach             with --takeover: run in the background; the command returns once the new "
+	       "daemon\n"
+	       "                       has taken over, and tells systemd its process id (ExecReload of the service)\n"
+	       "  --standby            ExecStop of the service. If systemd will start it again (a restart), take over "
+	       "as\n"
+	       "                       with --takeover --detach, and forward until the next start takes over, %d s at\n"
+	       "                       most. Otherwise do nothing\n"
 	       "  --core-dumps         leave core files after a crash; packets and guests' memory are not in them\n"
 	       "%s"
 	       "  --check              validate the options and exit\n"
@@ -70,10 +86,12 @@ void options_usage(void)
 	       "vRouter's option names are accepted: --service_core_mask CPUS (--service-cpus),\n"
 	       "--dpdk_ctrl_thread_mask CPUS (--control-cpus), --vr_dpdk_rx_ring_sz N (--worker-ring-size),\n"
 	       "--vr_dpdk_tx_ring_sz N (checked; there are no such rings here), --yield_option 0|1\n"
-	       "(--idle spin|yield), --vr_no_load_balance (--run-to-completion).\n\n"
+	       "(--idle spin|yield), --vr_no_load_balance (--run-to-completion), --ddp (without effect: load the\n"
+	       "profile into the NIC beforehand).\n\n"
 	       "Everything else is configured with `corelane`. Arguments after -- go to DPDK's EAL unchanged.\n",
-	       LIMIT_WORKER_RING_SIZE_VALID, HANDOFF_SIZE, numbers(&memory_sizes, memory), MEMORY_DEFAULT,
-	       numbers(&mbuf_counts, mbufs), numbers(&mbuf_sizes, room), PORT_POOL_ROOM, numbers(&fib_sizes, fib),
-	       FIB_DEFAULT, LIMIT_FLOW_RESIZE_REQUEST_CAPACITY_VALID, FLOW_CAPACITY_DEFAULT,
+	       LIMIT_WORKER_RING_SIZE_VALID, HANDOFF_SIZE, usage_numbers(&memory_sizes, memory), MEMORY_DEFAULT,
+	       usage_numbers(&mbuf_counts, mbufs), usage_numbers(&mbuf_sizes, room), PORT_POOL_ROOM,
+	       usage_numbers(&fib_sizes, fib), FIB_DEFAULT, LIMIT_FLOW_RESIZE_REQUEST_CAPACITY_VALID,
+	       FLOW_CAPACITY_DEFAULT, STANDBY_S,
 	       fault_injection ? "  --allow-debug        let `corelane debug` disturb the workers\n" : "");
 }

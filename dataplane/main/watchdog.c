@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Notifies systemd four times in the time that it allows, unless a worker hangs.
 #include "main/watchdog.h"
 
 #include <stdbool.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Checks received ARP packets, and turns requests into replies.
 #include "neighbor/arp_packet.h"
 
 #define MULTICAST_OR_ABOVE 0xe0000000u

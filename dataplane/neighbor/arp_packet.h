@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Private to neighbor/: ARP for Ethernet and IPv4 (RFC 826), for the node and for the master thread.
+// ARP for Ethernet and IPv4 (RFC 826), for nodes and for the master thread.
 #pragma once
 
 #include <rte_arp.h>

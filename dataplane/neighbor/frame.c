@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Builds the frames of the master thread and selects their source addresses.
 #include "neighbor/frame.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Private to neighbor/: frames that the master thread builds.
+// Frames that the master thread builds.
 #pragma once
 
 #include <rte_mbuf.h>

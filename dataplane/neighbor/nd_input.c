@@ -67,7 +67,7 @@ static inline edge_t nd_input_tenant_solicit(struct rte_mbuf *m, struct nd_packe
 
 static inline edge_t nd_input_router_message(struct rte_mbuf *m, const struct port_fwd *f, uint8_t type)
 {
-	if (f->role == PORT_TENANT && meta(m)->bridge != UINT16_MAX && type == ND_ROUTER_SOLICIT)
+	if (f->role == PORT_TENANT && meta(m)->bridge != UINT16_MAX && (type == ND_ROUTER_SOLICIT || f->allow_router))
 		return BRIDGE; // a guest of the bridge may be a router
 	if (f->host)           // the kernel may listen to routers, or be one
 		return HOST;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Private to neighbor/: neighbour discovery for IPv6 (RFC 4861), for the node and for the master thread.
+// Neighbour discovery for IPv6 (RFC 4861), for the nodes of neighbor/, boot/ and l2/, and for the master thread.
 #pragma once
 
 #include <stdbool.h>

@@ -53,7 +53,7 @@ static struct neighbor *neighbor_lookup(uint16_t port, const struct ip_addr *add
 
 struct neighbor *neighbor_find(uint16_t port, const struct ip_addr *addr)
 {
-	return addr->family ? neighbor_lookup(port, addr, NULL) : NULL;
+	return addr->family ? neighbor_lookup(port, addr, &no_mac) : NULL;
 }
 
 struct neighbor *neighbor_at(uint32_t i)
@@ -125,7 +125,7 @@ static struct neighbor *neighbor_create(uint16_t port, const struct ip_addr *add
 	}
 	n->port = port;
 	n->addr = *addr;
-	n->mac = mac ? *mac : no_mac;
+	n->mac = *mac;
 	n->next = *b;
 	*b = n;
 	by_adj[n->adj] = n;
@@ -181,8 +181,7 @@ struct neighbor *neighbor_unheld(uint16_t port, const struct ip_addr *addr)
 
 	if (n || unheld[port] >= NEIGHBOR_PORT_UNHELD || all_unheld >= NEIGHBOR_ALL_UNHELD)
 		return n;
-	// analyzer: core.NonNullParamChecker: the MAC is used without an address only
-	return neighbor_create(port, addr, NULL, NULL);
+	return neighbor_create(port, addr, &no_mac, NULL);
 }
 
 static int neighbor_check_port(uint16_t port, const char *field, struct error *err)
@@ -231,9 +230,11 @@ int adjacency_hold(uint16_t port, const struct ip_addr *addr, const struct rte_e
 		return ret;
 	if (by_mac)
 		addr = &none;
+	else
+		mac = &no_mac;
 	n = neighbor_lookup(port, addr, mac);
 	if (n == NULL)
-		n = neighbor_create(port, addr, by_mac ? mac : NULL, err);
+		n = neighbor_create(port, addr, mac, err);
 	if (n == NULL)
 		return -ENOSPC;
 	if (by_mac && n->state != NEIGH_PERMANENT)
@@ -259,6 +260,39 @@ void adjacency_put(uint32_t adj)
 		neighbor_count_unheld(n, 1);
 }
 
+static bool neighbor_is_link_local(const struct ip_addr *a)
+{
+	return a->family == IPV6 && a->bytes[0] == 0xfe && (a->bytes[1] & 0xc0) == 0x80;
+}
+
+int neighbor_check_link(uint16_t port, const struct ip_addr *addr, const char *field, struct error *err)
+{
+	const struct port *p = port_get(port);
+	const struct port_config *cfg = &p->cfg;
+	char text[IP_TEXT], valid[2 * IP_TEXT] = "an address of the port's family";
+	bool family = false, prefixes = false;
+	unsigned i;
+
+	if (p->role != PORT_FABRIC || cfg->n_addrs == 0 || neighbor_is_link_local(addr) || ip_is_multicast(addr))
+		return 0;
+	for (i = 0; i < cfg->n_addrs; i++) {
+		const struct ip_prefix *own = &cfg->addrs[i], link = ip_prefix_of(&own->addr, own->len);
+
+		if (ip_prefix_covers(&link, addr))
+			return 0;
+		if (own->addr.family != addr->family)
+			continue;
+		family = true;
+		if (own->len < ip_bits(own->addr.family)) {
+			prefixes = true;
+			snprintf(valid, sizeof(valid), "an address on the link of %s", ip_format_prefix(own, text));
+		}
+	}
+	return family && !prefixes ? 0
+				   : error_set(err, EINVAL, field, ip_format_addr(addr, text), valid,
+					       "is on no link of port %s", cfg->name);
+}
+
 int neighbor_set(uint16_t port, const struct ip_addr *addr, const struct rte_ether_addr *mac, struct error *err)
 {
 	struct neighbor *n;
@@ -274,7 +308,7 @@ int neighbor_set(uint16_t port, const struct ip_addr *addr, const struct rte_eth
 				 "cannot be a neighbour's MAC");
 	n = neighbor_find(port, addr);
 	if (n == NULL)
-		n = neighbor_create(port, addr, NULL, err);
+		n = neighbor_create(port, addr, &no_mac, err);
 	if (n == NULL)
 		return -ENOSPC;
 	neighbor_change(n, NEIGH_PERMANENT, mac);

@@ -28,6 +28,7 @@ struct neighbor {
 	uint32_t refs;      // next hops that hold it
 	uint64_t confirmed; // TSC when it last answered, 0 = never
 	uint64_t changed;   // TSC of the last state change or probe
+	uint8_t owner;      // of a permanent one (base/owner.h)
 	uint8_t probes;
 	uint8_t n_waiting;
 	struct rte_mbuf *waiting[NEIGHBOR_WAITING];
@@ -59,6 +60,9 @@ void adjacency_put(uint32_t adj); // releases the reference
 
 // Creates a permanent entry, or makes an entry permanent.
 int neighbor_set(uint16_t port, const struct ip_addr *addr, const struct rte_ether_addr *mac, struct error *err);
+// Refuses the address of a host that is on no link of a fabric port: it has neither an address of the port's prefixes
+// nor a link-local one. Where all prefixes are single addresses, those of the link are not known.
+int neighbor_check_link(uint16_t port, const struct ip_addr *addr, const char *field, struct error *err);
 int neighbor_del(uint16_t port, const struct ip_addr *addr, struct error *err);
 struct neighbor *neighbor_find(uint16_t port, const struct ip_addr *addr);
 // Updates the entry of an address that a received packet claims. create: makes one if there is none (a host of the

@@ -2,6 +2,8 @@
 // Decapsulation: drop reasons, ECN and TTL, checksums.
 #include "overlay/decap.h"
 
+#include "offload/whole.h"
+
 DROP_REASON(tunnel_truncated, "The packet from the tunnel ends before the headers that it announces.");
 DROP_REASON(tunnel_not_ip,
 	    "The tunnel's payload is neither IPv4 nor IPv6, and its label or VNI does not stand for a bridge.");
@@ -13,12 +15,17 @@ DROP_REASON(tunnel_source,
 	    "The label or VNI does not accept packets from this outer source. See `corelane label list`, "
 	    "`corelane vni list`, `corelane address-group list` and, for tunnel ends, `corelane nexthop list`.");
 
+DROP_REASON(tunnel_segment,
+	    "The peer of a memif marked the packet as a large segment in a tunnel, but its headers are not "
+	    "those of one.");
+
 const struct drop_reason *const decap_truncated = &drop_tunnel_truncated;
 const struct drop_reason *const decap_not_ip = &drop_tunnel_not_ip;
 const struct drop_reason *const decap_ecn = &drop_tunnel_congested;
 const struct drop_reason *const decap_udp_checksum = &drop_tunnel_udp_checksum;
 const struct drop_reason *const decap_nexthop = &drop_tunnel_nexthop_gone;
 const struct drop_reason *const decap_source = &drop_tunnel_source;
+const struct drop_reason *const decap_segment = &drop_tunnel_segment;
 
 // RFC 6040, section 4.2: the outgoing ECN field for an inner and an outer one; -1 = drop.
 static int combine_ecn(uint8_t inner, uint8_t outer)
@@ -71,6 +78,13 @@ bool decap_flags(struct rte_mbuf *m, uint32_t tunnel_id, uint32_t target)
 		md->flags |= META_UNIFORM;
 	return !(target & (TARGET_SOURCES | TARGET_ENDS)) ||
 	       tunnel_source_ok(tunnel_id, target, RTE_PTR_ADD(m->buf_addr, md->outer));
+}
+
+bool decap_whole(struct rte_mbuf *m, bool frame)
+{
+	unsigned at = frame ? frame_ip(m) : 0;
+
+	return (!frame || at != 0) && whole_open(m, at);
 }
 
 bool decap_mark_frame(struct rte_mbuf *m)

@@ -6,6 +6,7 @@
 #include <rte_udp.h>
 
 #include "base/eth.h"
+#include "base/offload.h"
 #include "base/rcu.h"
 #include "flow/flow.h"
 #include "graph/node.h"
@@ -22,7 +23,8 @@ enum { DECAP_IP4 = 1, DECAP_IP6, DECAP_BRIDGE, DECAP_FLOW4, DECAP_FLOW6 };
 
 // Reasons that several decapsulations share (decap.c).
 extern const struct drop_reason *const decap_truncated,
-	*const decap_not_ip, *const decap_ecn, *const decap_udp_checksum, *const decap_nexthop, *const decap_source;
+	*const decap_not_ip, *const decap_ecn, *const decap_udp_checksum,
+						       *const decap_nexthop, *const decap_source, *const decap_segment;
 
 // True if ECN or, in uniform mode, TTL and DSCP of the outer header must be carried over to the inner one.
 static inline bool decap_must_mark(const struct pkt_meta *md)
@@ -34,6 +36,9 @@ static inline bool decap_must_mark(const struct pkt_meta *md)
 // false if the packet must be dropped (decap_ecn).
 bool decap_mark(struct rte_mbuf *m, unsigned at);
 bool decap_mark_frame(struct rte_mbuf *m); // the same for the IP packet in a frame, if it carries one
+// Makes the payload of a whole packet (offload/whole.h) the large segment that it is. Returns false if its headers
+// contradict the packet's mark (decap_segment).
+bool decap_whole(struct rte_mbuf *m, bool frame);
 bool decap_udp_ok(const struct rte_mbuf *m, const struct rte_udp_hdr *udp); // verifies a checksum that is not zero
 
 // Applies the target's flags. Returns false if the packet's outer source is not accepted (decap_source).
@@ -79,6 +84,8 @@ static inline edge_t decap_to(struct rte_mbuf *m, struct pkt_meta *md, uint32_t 
 	md->l3 = 0;
 	md->hash = 0;
 	md->flags |= META_FROM_TUNNEL;
+	if (unlikely(offload_is_whole(m)) && !decap_whole(m, TARGET_KIND(target) == TARGET_BRIDGE))
+		return drop_as(m, decap_segment);
 	switch (TARGET_KIND(target)) {
 	case TARGET_VRF:
 		md->vrf = (uint16_t)TARGET_ID(target);

@@ -218,8 +218,8 @@ static void sources(void **state)
 	unsigned kind;
 
 	filtered.sources = g;
-	assert_int_equal(label_put(TO_PORT, &filtered, NULL), 0);
-	assert_int_equal(vni_put(TO_PORT, &filtered, NULL), 0);
+	assert_int_equal(label_add(TO_PORT, &filtered, NULL), 0);
+	assert_int_equal(vni_add(TO_PORT, &filtered, NULL), 0);
 	for (kind = MPLSOUDP; kind <= VXLAN; kind++) {
 		address_group_set(g, others, 2, NULL);
 		expect_source(kind, &plain4, shims[kind], false);
@@ -234,9 +234,9 @@ static void sources(void **state)
 		expect_source(kind, &plain4, shims[kind], false);
 	}
 	filtered.target |= TARGET_ENDS; // besides the group, which is empty
-	assert_int_equal(label_put(TO_PORT, &filtered, NULL), 0);
+	assert_int_equal(label_add(TO_PORT, &filtered, NULL), 0);
 	filtered.sources = NULL;
-	assert_int_equal(vni_put(TO_PORT, &filtered, NULL), 0);
+	assert_int_equal(vni_add(TO_PORT, &filtered, NULL), 0);
 	for (kind = MPLSOUDP; kind <= VXLAN; kind++) {
 		expect_source(kind, &plain4, shims[kind], false);
 		router_tunnel(FREE_ID + 1, "vxlan", "203.0.113.9", 100);
@@ -249,8 +249,8 @@ static void sources(void **state)
 		expect_source(kind, &plain6, shims[kind], false);
 	}
 	any.target = TARGET(TARGET_NEXTHOP, FREE_ID);
-	assert_int_equal(label_put(TO_PORT, &any, NULL), 0);
-	assert_int_equal(vni_put(TO_PORT, &any, NULL), 0);
+	assert_int_equal(label_add(TO_PORT, &any, NULL), 0);
+	assert_int_equal(vni_add(TO_PORT, &any, NULL), 0);
 	assert_int_equal(address_group_del("hosts", NULL), 0);
 	for (kind = MPLSOUDP; kind <= VXLAN; kind++)
 		expect_source(kind, &plain6, shims[kind], true);
@@ -325,6 +325,8 @@ static void gre_header(void **state)
 	// GRE version 1 (PPTP), a routing field
 	assert_dropped(MPLSOGRE, frame(MPLSOGRE, &plain4, "00018847 00064140", IP4_INNER), "gre_bad_header");
 	assert_dropped(MPLSOGRE, frame(MPLSOGRE, &plain4, "40008847 00000000 00064140", IP4_INNER), "gre_bad_header");
+	assert_dropped(MPLSOGRE, frame(MPLSOGRE, &plain4, "08008847 00064140", IP4_INNER), "gre_bad_header");
+	assert_dropped(MPLSOGRE, frame(MPLSOGRE, &plain4, "04008847 00064140", IP4_INNER), "gre_bad_header");
 	assert_dropped(MPLSOGRE, frame(MPLSOGRE, &plain4, "00000800", IP4_INNER), "gre_not_mpls");
 	assert_dropped(MPLSOGRE, frame(MPLSOGRE, &plain4, "00008848 00064140", IP4_INNER),
 		       "gre_not_mpls"); // upstream-assigned labels

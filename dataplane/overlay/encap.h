@@ -7,13 +7,15 @@
 
 #include <rte_udp.h>
 
+#include "base/offload.h"
 #include "graph/node.h"
 #include "l3/encap.h"
 #include "l3/ip_header.h"
 #include "l3/nexthop.h"
 #include "neighbor/adjacency.h"
 
-enum { ENCAP_TX = 1, ENCAP_HOLD };
+enum { ENCAP_TX = 1, ENCAP_HOLD, ENCAP_SEGMENT };
+#define ENCAP_NEXT [ENCAP_TX] = "port_tx", [ENCAP_HOLD] = "neighbor_hold", [ENCAP_SEGMENT] = "encap_segment"
 
 #define ENTROPY_FIRST 49152 // RFC 7510, RFC 7348: source ports of tunnels
 #define ENTROPY_MASK 0x3fff
@@ -48,11 +50,12 @@ static inline uint8_t inner_ttl(const uint8_t *ip)
 
 static inline void finish_ip4(struct rte_ipv4_hdr *ip, const struct nexthop *nh, uint8_t tos, uint8_t ttl, unsigned len)
 {
+	const rte_be16_t length = RTE_BE16(len); // rte_cpu_to_be_16() is assembly that the compiler does not understand
 	uint32_t sum = nh->ip_sum;
 
 	ip->type_of_service = tos;
-	ip->total_length = rte_cpu_to_be_16((uint16_t)len);
-	sum += rte_cpu_to_be_16(tos) + ip->total_length;
+	ip->total_length = length;
+	sum += RTE_BE16(tos) + length;
 	if (unlikely(ttl != nh->ttl)) {
 		ip->time_to_live = ttl;
 		sum += (uint16_t)~rte_cpu_to_be_16((uint16_t)(nh->ttl << 8)) + rte_cpu_to_be_16((uint16_t)(ttl << 8));
@@ -65,7 +68,7 @@ static inline void finish_ip6(struct rte_ipv6_hdr *ip, uint8_t tos, uint8_t ttl,
 {
 	// RFC 6438: the flow label carries entropy as well.
 	ip->vtc_flow = rte_cpu_to_be_32(6u << 28 | (uint32_t)tos << 20 | (hash & 0xfffff));
-	ip->payload_len = rte_cpu_to_be_16((uint16_t)(len - sizeof(*ip)));
+	ip->payload_len = RTE_BE16(len - sizeof(*ip));
 	ip->hop_limits = ttl;
 }
 
@@ -111,8 +114,14 @@ static __rte_always_inline edge_t encap_one(struct rte_mbuf *m, const struct enc
 	bool frame = md->l3 == 0 && md->bridge != UINT16_MAX; // a bridged frame is the payload as it is
 	const uint8_t *inner = frame ? payload + sizeof(struct rte_ether_hdr) : payload;
 	unsigned hdr_len = nh->hdr_len, len;
+	const rte_be16_t type = v6 ? RTE_BE16(RTE_ETHER_TYPE_IPV6) : RTE_BE16(RTE_ETHER_TYPE_IPV4);
 	uint8_t tos, ttl = nh->ttl;
 	struct rte_udp_hdr *udp;
+	uint32_t path;
+	int grown;
+
+	if (unlikely(m->ol_flags & (OFFLOAD_UNFINISHED | OFFLOAD_CAME_WHOLE)))
+		return ENCAP_SEGMENT;
 
 	tos = likely(!frame) ? ip_tos(inner) : frame_tos(inner);
 	tos = outer_tos(nh, tos);
@@ -132,39 +141,43 @@ static __rte_always_inline edge_t encap_one(struct rte_mbuf *m, const struct enc
 		copy_header(end, nh, header_room(ops, v6));
 	}
 	if (ops->inner_eth && !frame)
-		*(unaligned_uint16_t *)(payload - 2) =
-			(inner[0] >> 4) == 4 ? RTE_BE16(RTE_ETHER_TYPE_IPV4) : RTE_BE16(RTE_ETHER_TYPE_IPV6);
+		*(unaligned_uint16_t *)(payload - 2) = eth_type_of_ip(inner);
 	if (ops->inner_ttl && unlikely(ttl != nh->ttl))
 		payload[-1] = ttl;
 
 	hdr = payload - hdr_len;
-	len = m->pkt_len - md->l3 + hdr_len;
-	m->data_off = (uint16_t)(m->data_off + md->l3 - hdr_len);
-	m->data_len = (uint16_t)(m->data_len - md->l3 + hdr_len);
-	m->pkt_len = len;
+	grown = (int)hdr_len - md->l3;
+	len = m->pkt_len + (unsigned)grown;
 	md->l3 = 0;
 	if (ops->proto == IPPROTO_UDP) {
 		udp = (struct rte_udp_hdr *)(hdr + (v6 ? 40 : 20));
-		udp->src_port = rte_cpu_to_be_16((uint16_t)(ENTROPY_FIRST + ((md->hash >> 16) & ENTROPY_MASK)));
-		udp->dgram_len = rte_cpu_to_be_16((uint16_t)(len - (v6 ? 40 : 20)));
+		udp->src_port = RTE_BE16(ENTROPY_FIRST + ((md->hash >> 16) & ENTROPY_MASK));
+		udp->dgram_len = RTE_BE16(len - (v6 ? 40 : 20));
 	}
 	if (v6) {
 		finish_ip6((struct rte_ipv6_hdr *)hdr, tos, ttl, md->hash >> 8, len);
-		if (ops->proto == IPPROTO_UDP && unlikely(nh->udp6_checksum))
+		if (ops->proto == IPPROTO_UDP && unlikely(nh->udp6_checksum)) {
+			adjacency_extend(m, grown);
+			grown = 0;
 			udp6_checksum(m, nh, (struct rte_udp_hdr *)(hdr + 40));
+		}
 	} else {
 		finish_ip4((struct rte_ipv4_hdr *)hdr, nh, tos, ttl, len);
 	}
-	return adjacency_write(m, nh->path[(md->hash >> 8) & (nh->n_paths - 1)]) ? ENCAP_TX : ENCAP_HOLD;
+	path = nh->path[(md->hash >> 8) & (nh->n_paths - 1)];
+	return adjacency_write_at(m, path, hdr, type, grown) ? ENCAP_TX : ENCAP_HOLD;
 }
 
-#define ENCAP_NODE(name, ops, v6)                                                                     \
+#define ENCAP_NODE(name, ops, v6) ENCAP_NODE_ONE(name, encap_one(m, &ops, v6))
+
+// A node with an expression of its own for the edge of packet m.
+#define ENCAP_NODE_ONE(name, edge_of_m)                                                               \
 	static inline edge_t name##_one(struct rte_mbuf *m)                                           \
 	{                                                                                             \
-		return encap_one(m, &ops, v6);                                                        \
+		return edge_of_m;                                                                     \
 	}                                                                                             \
 	static uint16_t name(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n) \
 	{                                                                                             \
 		return node_each(graph, node, objs, n, name##_one);                                   \
 	}                                                                                             \
-	NODE(name, name, [ENCAP_TX] = "port_tx", [ENCAP_HOLD] = "neighbor_hold")
+	NODE(name, name, ENCAP_NEXT)

@@ -43,6 +43,9 @@ static __rte_always_inline edge_t erspan_one(struct rte_mbuf *m, const bool v6)
 	uint8_t *frame = rte_pktmbuf_mtod(m, uint8_t *), *hdr = frame - nh->hdr_len;
 	unsigned len = m->pkt_len + nh->hdr_len;
 
+	if (unlikely(m->ol_flags & (OFFLOAD_UNFINISHED | OFFLOAD_CAME_WHOLE)))
+		return ENCAP_SEGMENT;
+
 	copy_header(frame, nh, header_room(&erspan, v6));
 	*(unaligned_uint32_t *)(frame - 12) = rte_cpu_to_be_32(md->arg);
 	if (md->cut)
@@ -58,16 +61,5 @@ static __rte_always_inline edge_t erspan_one(struct rte_mbuf *m, const bool v6)
 	return adjacency_write(m, nh->path[(md->hash >> 8) & (nh->n_paths - 1)]) ? ENCAP_TX : ENCAP_HOLD;
 }
 
-#define ERSPAN_NODE(name, v6)                                                                         \
-	static inline edge_t name##_one(struct rte_mbuf *m)                                           \
-	{                                                                                             \
-		return erspan_one(m, v6);                                                             \
-	}                                                                                             \
-	static uint16_t name(struct rte_graph *graph, struct rte_node *node, void **objs, uint16_t n) \
-	{                                                                                             \
-		return node_each(graph, node, objs, n, name##_one);                                   \
-	}                                                                                             \
-	NODE(name, name, [ENCAP_TX] = "port_tx", [ENCAP_HOLD] = "neighbor_hold")
-
-ERSPAN_NODE(encap_erspan4, false);
-ERSPAN_NODE(encap_erspan6, true);
+ENCAP_NODE_ONE(encap_erspan4, erspan_one(m, false));
+ENCAP_NODE_ONE(encap_erspan6, erspan_one(m, true));

@@ -95,17 +95,20 @@ static const struct drop_reason *geneve_options(const uint8_t *p, const uint8_t 
 
 static inline edge_t geneve_payload(struct rte_mbuf *m, struct pkt_meta *md, const struct geneve *g, unsigned at)
 {
-	uint32_t target = vni_target(md->arg);
+	uint32_t vni = rte_be_to_cpu_32(g->vni) >> 8, target;
 
-	if (likely(g->protocol == PROTOCOL_ETHERNET) && unlikely(m->data_len < at + sizeof(struct rte_ether_hdr)))
-		return drop_as(m, decap_truncated);
-	if (likely(g->protocol == PROTOCOL_ETHERNET))
+	md->arg = vni;
+	if (likely(g->protocol == PROTOCOL_ETHERNET)) {
+		if (unlikely(m->data_len < at + sizeof(struct rte_ether_hdr)))
+			return drop_as(m, decap_truncated);
 		return decap_vni_frame(m, md, at, &drop_geneve_unknown_vni, &drop_geneve_wrong_router_mac);
+	}
+	target = vni_target(vni);
 	if (TARGET_KIND(target) == TARGET_NONE)
 		return drop(m, geneve_unknown_vni);
 	if (TARGET_KIND(target) == TARGET_BRIDGE || (g->protocol != PROTOCOL_IP4 && g->protocol != PROTOCOL_IP6))
 		return drop(m, geneve_unknown_protocol);
-	return decap_to(m, md, TUNNEL_ID_VNI(md->arg), target, at);
+	return decap_to(m, md, TUNNEL_ID_VNI(vni), target, at);
 }
 
 // decap_geneve: for this node.
@@ -117,9 +120,12 @@ static inline edge_t geneve_one(struct rte_mbuf *m)
 	const struct rte_udp_hdr *udp = rte_pktmbuf_mtod_offset(m, const struct rte_udp_hdr *, md->l3 - sizeof(*udp));
 	const struct geneve *g = (const struct geneve *)(udp + 1);
 	const struct drop_reason *bad;
-	unsigned length;
+	unsigned l3 = md->l3, length;
 
-	if (unlikely(m->data_len < md->l3 + sizeof(*g) || m->data_len < md->l3 + geneve_length(g)))
+	if (unlikely(m->data_len < l3 + sizeof(*g)))
+		return drop_as(m, decap_truncated);
+	length = geneve_length(g);
+	if (unlikely(m->data_len < l3 + length))
 		return drop_as(m, decap_truncated);
 	if (unlikely(udp->dgram_cksum != 0 && !decap_udp_ok(m, udp)))
 		return drop_as(m, decap_udp_checksum);
@@ -127,14 +133,12 @@ static inline edge_t geneve_one(struct rte_mbuf *m)
 		return drop(m, geneve_bad_version);
 	if (unlikely(g->flags & (GENEVE_CONTROL | GENEVE_CRITICAL)))
 		return drop_as(m, g->flags & GENEVE_CONTROL ? &drop_geneve_control : &drop_geneve_critical_option);
-	length = geneve_length(g);
 	if (unlikely(length > sizeof(*g))) {
 		bad = geneve_options((const uint8_t *)(g + 1), (const uint8_t *)g + length);
 		if (bad)
 			return drop_as(m, bad);
 	}
-	md->arg = rte_be_to_cpu_32(g->vni) >> 8;
-	return geneve_payload(m, md, g, md->l3 + length);
+	return geneve_payload(m, md, g, l3 + length);
 }
 
 NODE_EACH(decap_geneve, geneve_one, DECAP_NEXT);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tables of labels and VNIs: one word per entry, which workers read while the master writes.
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,13 +23,94 @@ uint8_t label_stack_depth = LIMIT_SETTINGS_LABEL_STACK_DEPTH_DEFAULT;
 SETTING(label_stack_depth, label_stack_depth);
 static unsigned n_labels, n_vnis;
 
+static_assert(NEXTHOP_MAX <= 1 << TARGET_OWNER_SHIFT, "a target has no bits for the ids of next hops");
+static_assert(TARGET_OWNER_SHIFT + OWNER_BITS <= 25, "owners overlap the flags of a target");
+
 // Ids of the address groups of labels and VNIs with TARGET_SOURCES, by tunnel id; NULL: none on that page. Pages are
 // never freed. Master: rw, workers: ro.
 #define SOURCES_PAGE 4096
 static uint16_t *source_pages[TUNNEL_ID_MAX / SOURCES_PAGE];
 
+// --- Which label or VNI names an object. ---
+
+// Does the label or VNI of a word name object id?
+typedef bool (*label_match)(uint32_t word, uint32_t tunnel_id, uint32_t id);
+
+static bool label_find(label_match match, uint32_t id, char *text, size_t size)
+{
+	uint32_t label = label_next(0), vni = vni_next(0);
+
+	while (label < LABEL_MAX && !match(label_table[label], TUNNEL_ID_LABEL(label), id))
+		label = label_next(label);
+	if (label < LABEL_MAX) {
+		snprintf(text, size, "label %u", label);
+		return true;
+	}
+	while (vni < VNI_MAX && !match(vni_target(vni), TUNNEL_ID_VNI(vni), id))
+		vni = vni_next(vni);
+	snprintf(text, size, "VNI %u", vni);
+	return vni < VNI_MAX;
+}
+
+static bool label_leads_to(uint32_t word, enum target_kind kind, uint32_t id)
+{
+	return TARGET_KIND(word) == kind && TARGET_ID(word) == id;
+}
+
+static bool label_has_vrf(uint32_t word, uint32_t tunnel_id, uint32_t id)
+{
+	return label_leads_to(word, TARGET_VRF, id);
+}
+
+static bool label_has_bridge(uint32_t word, uint32_t tunnel_id, uint32_t id)
+{
+	return label_leads_to(word, TARGET_BRIDGE, id);
+}
+
+static bool label_has_nexthop(uint32_t word, uint32_t tunnel_id, uint32_t id)
+{
+	return label_leads_to(word, TARGET_NEXTHOP, id);
+}
+
+static bool label_has_sources(uint32_t word, uint32_t tunnel_id, uint32_t id)
+{
+	return (word & TARGET_SOURCES) && tunnel_sources(tunnel_id)->id == id;
+}
+
+static bool label_find_vrf(uint32_t id, char *text, size_t size)
+{
+	return label_find(label_has_vrf, id, text, size);
+}
+
+static bool label_find_bridge(uint32_t id, char *text, size_t size)
+{
+	return label_find(label_has_bridge, id, text, size);
+}
+
+static bool label_find_nexthop(uint32_t id, char *text, size_t size)
+{
+	return label_find(label_has_nexthop, id, text, size);
+}
+
+static bool label_find_sources(uint32_t id, char *text, size_t size)
+{
+	return label_find(label_has_sources, id, text, size);
+}
+
+static void labels_refer(void)
+{
+	static struct referrer of_vrfs = {.find = label_find_vrf}, of_bridges = {.find = label_find_bridge},
+			       of_nexthops = {.find = label_find_nexthop}, of_groups = {.find = label_find_sources};
+
+	vrf_refer(&of_vrfs);
+	bridge_refer(&of_bridges);
+	nexthop_refer(&of_nexthops);
+	address_group_refer(&of_groups);
+}
+
 int overlay_init(struct error *err)
 {
+	labels_refer();
 	label_table = rte_zmalloc("labels", LABEL_MAX * sizeof(*label_table), RTE_CACHE_LINE_SIZE);
 	return label_table ? 0 : error_set(err, ENOMEM, NULL, NULL, NULL, "no memory for the label table");
 }
@@ -142,7 +224,7 @@ static int target_clear(uint32_t *word, uint32_t tunnel_id)
 	return target_write(word, tunnel_id, &(struct tunnel_target){.target = TARGET(TARGET_NONE, 0)}, NULL);
 }
 
-int label_put(uint32_t label, const struct tunnel_target *t, struct error *err)
+int label_add(uint32_t label, const struct tunnel_target *t, struct error *err)
 {
 	bool added = label_table[label] == 0;
 	int ret;
@@ -156,7 +238,7 @@ int label_put(uint32_t label, const struct tunnel_target *t, struct error *err)
 
 int label_set(uint32_t label, uint32_t target, struct error *err)
 {
-	return label_put(label, &(struct tunnel_target){.target = target}, err);
+	return label_add(label, &(struct tunnel_target){.target = target}, err);
 }
 
 int label_unset(uint32_t label, struct error *err)
@@ -167,7 +249,7 @@ int label_unset(uint32_t label, struct error *err)
 	return target_clear(&label_table[label], TUNNEL_ID_LABEL(label));
 }
 
-int vni_put(uint32_t vni, const struct tunnel_target *t, struct error *err)
+int vni_add(uint32_t vni, const struct tunnel_target *t, struct error *err)
 {
 	bool added = vni_target(vni) == 0;
 	uint32_t *page;
@@ -189,7 +271,7 @@ int vni_put(uint32_t vni, const struct tunnel_target *t, struct error *err)
 
 int vni_set(uint32_t vni, uint32_t target, struct error *err)
 {
-	return vni_put(vni, &(struct tunnel_target){.target = target}, err);
+	return vni_add(vni, &(struct tunnel_target){.target = target}, err);
 }
 
 int vni_unset(uint32_t vni, struct error *err)

@@ -79,14 +79,21 @@ static void references(void **state)
 	assert_non_null(vrf_add("green", 7, &err));
 	assert_int_equal(label_set(101, TARGET(TARGET_VRF, 7), &err), 0);
 	assert_int_equal(vrf_del("green", &err), -EBUSY);
+	assert_string_equal(err.message, "vrf.name 'green': is in use by label 101");
 	assert_int_equal(label_set(102, TARGET(TARGET_BRIDGE, LAN), &err), 0);
 	assert_int_equal(bridge_del("lan", &err), -EBUSY);
+	assert_non_null(strstr(err.message, "bridge.name 'lan': is in use by "));
+	label_unset(101, NULL);
+	assert_int_equal(vni_set(101, TARGET(TARGET_VRF, 7), &err), 0);
+	assert_int_equal(vrf_del("green", &err), -EBUSY);
+	assert_string_equal(err.message, "vrf.name 'green': is in use by VNI 101");
 	router_nexthop(&(struct nexthop_config){.id = FREE_ID, .kind = NH_DISCARD});
 	assert_int_equal(vni_set(103, TARGET(TARGET_NEXTHOP, FREE_ID), &err), 0);
 	assert_int_equal(nexthop_del(FREE_ID, &err), -EBUSY);
+	assert_non_null(strstr(err.message, "': is in use by VNI 103"));
 	label_unset(100, NULL);
 	vni_unset(100, NULL);
-	label_unset(101, NULL);
+	vni_unset(101, NULL);
 	label_unset(102, NULL);
 	vni_unset(103, NULL);
 	assert_int_equal(vrf_get(RED)->refs, before);
@@ -103,9 +110,9 @@ static void sources(void **state)
 	uint32_t before = vrf_get(RED)->refs;
 	struct error err;
 
-	assert_int_equal(label_put(100, &t, &err), 0);
-	assert_int_equal(vni_put(100, &t, &err), 0);
-	assert_int_equal(label_put(100, &t, &err), -EEXIST);
+	assert_int_equal(label_add(100, &t, &err), 0);
+	assert_int_equal(vni_add(100, &t, &err), 0);
+	assert_int_equal(label_add(100, &t, &err), -EEXIST);
 	assert_int_equal(label_table[100], TO_RED | TARGET_SOURCES);
 	assert_ptr_equal(tunnel_sources(TUNNEL_ID_LABEL(100)), a);
 	assert_ptr_equal(tunnel_sources(TUNNEL_ID_VNI(100)), a);
@@ -113,8 +120,9 @@ static void sources(void **state)
 	assert_int_equal(a->holders, 2);
 	assert_non_null(address_sets[a->id]);
 	assert_int_equal(address_group_del("a", &err), -EBUSY);
+	assert_string_equal(err.message, "group.name 'a': is in use by label 100 (2 references in all)");
 	t = (struct tunnel_target){.target = TARGET(TARGET_VRF, BLUE) | TARGET_ENDS, .sources = b, .replace = true};
-	assert_int_equal(label_put(100, &t, &err), 0);
+	assert_int_equal(label_add(100, &t, &err), 0);
 	assert_int_equal(TARGET_ID(label_table[100]), BLUE);
 	assert_int_equal(vni_unset(100, &err), 0);
 	assert_int_equal(label_count() + vni_count(), 1);

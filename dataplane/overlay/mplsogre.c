@@ -13,6 +13,7 @@ DROP_REASON(gre_checksum, "The GRE checksum is wrong: the packet was damaged in 
 
 #define GRE_CHECKSUM RTE_BE16(0x8000)
 #define GRE_ROUTING RTE_BE16(0x4000)
+#define GRE_RFC1701 RTE_BE16(0x0c00) // bits 4 and 5, which RFC 2784 (section 2.1) tells to discard
 #define GRE_KEY RTE_BE16(0x2000)
 #define GRE_SEQUENCE RTE_BE16(0x1000)
 #define GRE_VERSION RTE_BE16(0x0007)
@@ -85,7 +86,7 @@ static inline edge_t mplsogre_one(struct rte_mbuf *m)
 
 	if (unlikely(m->data_len < md->l3 + 4u))
 		return drop_as(m, decap_truncated);
-	if (unlikely(gre[0] & (GRE_ROUTING | GRE_VERSION)))
+	if (unlikely(gre[0] & (GRE_ROUTING | GRE_RFC1701 | GRE_VERSION)))
 		return drop(m, gre_bad_header);
 	if (unlikely(gre[1] != ETHERTYPE_MPLS))
 		return drop(m, gre_not_mpls);

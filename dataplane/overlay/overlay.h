@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/field_limits.h"
+#include "base/owner.h"
 
 struct address_group;
 
@@ -21,7 +22,10 @@ enum target_kind { TARGET_NONE, TARGET_VRF, TARGET_BRIDGE, TARGET_NEXTHOP };
 #define TARGET_ENDS (1u << 25)    // accepted from the remote ends of tunnels; without both: from any source
 #define TARGET_FLAGS (TARGET_UNIFORM | TARGET_SOURCES | TARGET_ENDS)
 #define TARGET_KIND(t) ((enum target_kind)((t) >> 28))
-#define TARGET_ID(t) ((t) & (TARGET_ENDS - 1))
+#define TARGET_OWNER_SHIFT 21 // base/owner.h; ids of next hops have 21 bits
+#define TARGET_OWNED(owner) ((uint32_t)(owner) << TARGET_OWNER_SHIFT)
+#define TARGET_OWNER(t) ((uint8_t)((t) >> TARGET_OWNER_SHIFT & (OWNERS - 1)))
+#define TARGET_ID(t) ((t) & ((1u << TARGET_OWNER_SHIFT) - 1))
 
 extern uint32_t *label_table;              // LABEL_MAX words. Master: rw, workers: ro
 extern uint32_t *vni_pages[VNI_MAX >> 12]; // 4096 words each, NULL = no VNI in use. Master: rw, workers: ro (RCU)
@@ -50,10 +54,10 @@ struct tunnel_target {
 };
 
 int overlay_init(struct error *err);
-int label_put(uint32_t label, const struct tunnel_target *t, struct error *err); // -EEXIST if it is taken
+int label_add(uint32_t label, const struct tunnel_target *t, struct error *err); // -EEXIST if it is taken
 int label_set(uint32_t label, uint32_t target, struct error *err);               // the same for any outer source
 int label_unset(uint32_t label, struct error *err);
-int vni_put(uint32_t vni, const struct tunnel_target *t, struct error *err);
+int vni_add(uint32_t vni, const struct tunnel_target *t, struct error *err);
 int vni_set(uint32_t vni, uint32_t target, struct error *err);
 int vni_unset(uint32_t vni, struct error *err);
 struct address_group *tunnel_sources(uint32_t tunnel_id); // NULL: any

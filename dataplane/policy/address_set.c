@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// A set is a sorted array of ranges. It is built when the first label or VNI names the group.
 #include "policy/address_set.h"
 
 #include <errno.h>

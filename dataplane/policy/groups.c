@@ -2,6 +2,7 @@
 // Address groups: sets of prefixes that rules name.
 #include "policy/groups.h"
 #include "base/id_table.h"
+#include "base/notify.h"
 #include "policy/address_set.h"
 #include "policy/meter.h"
 #include "policy/mirror.h"
@@ -12,6 +13,7 @@
 #include <string.h>
 
 static struct address_group *groups[ADDRESS_GROUPS_MAX];
+static struct referrer *group_referrers;
 
 struct address_group *address_group_get(uint16_t id)
 {
@@ -113,6 +115,11 @@ int address_group_set(struct address_group *g, const struct ip_prefix *p, size_t
 	return 0;
 }
 
+void address_group_refer(struct referrer *r)
+{
+	LISTEN(group_referrers, r);
+}
+
 int address_group_del(const char *name, struct error *err)
 {
 	struct address_group *g = address_group_find_err(name, "group.name", err);
@@ -120,8 +127,7 @@ int address_group_del(const char *name, struct error *err)
 	if (g == NULL)
 		return -ENOENT;
 	if (g->rules || g->holders)
-		return error_set(err, EBUSY, "group.name", name, "a group that no rule, label or VNI names",
-				 "is in use by %u rules and %u labels or VNIs", g->rules, g->holders);
+		return referrer_error(group_referrers, g->id, g->rules + g->holders, "group.name", name, err);
 	groups[g->id] = NULL;
 	free(g->prefixes);
 	free(g);
@@ -148,6 +154,62 @@ void groups_ref(const struct rule *r)
 void groups_unref(const struct rule *r)
 {
 	groups_count(r, -1);
+}
+
+// --- Which rule names a meter, a mirror or an address group. ---
+
+static bool groups_find_rule(bool (*match)(const struct rule *r, uint32_t id), uint32_t id, char *text, size_t size)
+{
+	const struct rule_list *l;
+	size_t i;
+
+	for (l = rule_list_next(NULL); l; l = rule_list_next(l))
+		for (i = 0; i < l->n; i++)
+			if (match(&l->rules[i], id)) {
+				snprintf(text, size, "rule %u of list '%s'", l->rules[i].id, l->name);
+				return true;
+			}
+	return false;
+}
+
+static bool groups_has_meter(const struct rule *r, uint32_t id)
+{
+	return r->extras.meter == id;
+}
+
+static bool groups_has_mirror(const struct rule *r, uint32_t id)
+{
+	return r->extras.mirror == id;
+}
+
+static bool groups_has_group(const struct rule *r, uint32_t id)
+{
+	return r->src_group == id || r->dst_group == id;
+}
+
+static bool groups_find_meter(uint32_t id, char *text, size_t size)
+{
+	return groups_find_rule(groups_has_meter, id, text, size);
+}
+
+static bool groups_find_mirror(uint32_t id, char *text, size_t size)
+{
+	return groups_find_rule(groups_has_mirror, id, text, size);
+}
+
+static bool groups_find_group(uint32_t id, char *text, size_t size)
+{
+	return groups_find_rule(groups_has_group, id, text, size);
+}
+
+void groups_init(void)
+{
+	static struct referrer of_meters = {.find = groups_find_meter}, of_mirrors = {.find = groups_find_mirror},
+			       of_groups = {.find = groups_find_group};
+
+	address_group_refer(&of_groups);
+	meter_refer(&of_meters);
+	mirror_refer(&of_mirrors);
 }
 
 void groups_fini(void)

@@ -10,12 +10,31 @@
 #include <rte_malloc.h>
 
 #include "base/id_table.h"
+#include "base/notify.h"
 #include "base/rcu.h"
 #include "port/registry.h"
 
 struct meter *meter_table[METER_MAX];
+static struct referrer *meter_referrers;
 
-bool meter_pass(uint16_t id, uint32_t bytes, uint64_t tsc)
+// A large segment passes as soon as its first packet would. What the bucket lacks for the others is taken from the time
+// to come: were it to wait for all of its tokens, small packets that share the meter would keep it out for ever.
+static bool meter_take(struct meter *m, uint32_t packets, uint32_t bytes, uint64_t tsc)
+{
+	uint32_t tokens = m->by_packet ? packets : bytes, first = packets > 1 ? tokens / packets : tokens;
+	uint32_t rest = tokens - first, now;
+
+	if (rte_meter_srtcm_color_blind_check(&m->bucket, &m->profile, tsc, first) != RTE_COLOR_GREEN)
+		return false;
+	if (likely(rest == 0))
+		return true;
+	now = (uint32_t)RTE_MIN(m->bucket.tc, rest);
+	m->bucket.tc -= now;
+	m->bucket.time += (rest - now) * m->profile.cir_period / m->profile.cir_bytes_per_period;
+	return true;
+}
+
+bool meter_pass(uint16_t id, uint32_t packets, uint32_t bytes, uint64_t tsc)
 {
 	struct meter *m = rcu_read(meter_table[id]);
 	struct meter_count *count;
@@ -26,10 +45,9 @@ bool meter_pass(uint16_t id, uint32_t bytes, uint64_t tsc)
 	rte_spinlock_lock(&m->lock);
 	// Another worker's batch may have started later; time must not run backwards, as that would fill the bucket.
 	tsc = RTE_MAX(tsc, m->bucket.time);
-	pass = rte_meter_srtcm_color_blind_check(&m->bucket, &m->profile, tsc, m->by_packet ? 1 : bytes) ==
-	       RTE_COLOR_GREEN;
+	pass = meter_take(m, packets, bytes, tsc);
 	count = pass ? &m->passed : &m->dropped;
-	count->packets++;
+	count->packets += packets;
 	count->bytes += bytes;
 	rte_spinlock_unlock(&m->lock);
 	return pass;
@@ -144,15 +162,9 @@ int meter_set(struct meter *m, const struct meter_config *cfg, struct error *err
 	return ret;
 }
 
-static int meter_in_use(const struct meter *m, struct error *err)
+void meter_refer(struct referrer *r)
 {
-	const struct port *p = port_next(NULL);
-
-	while (p && meters_config(&p->cfg)->egress != m->id && meters_config(&p->cfg)->ingress != m->id)
-		p = port_next(p);
-	if (p)
-		return error_set(err, EBUSY, "meter.name", m->cfg.name, NULL, "is in use by port '%s'", p->cfg.name);
-	return error_set(err, EBUSY, "meter.name", m->cfg.name, NULL, "is in use by a rule");
+	LISTEN(meter_referrers, r);
 }
 
 int meter_del(const char *name, struct error *err)
@@ -162,7 +174,7 @@ int meter_del(const char *name, struct error *err)
 	if (m == NULL)
 		return error_set(err, ENOENT, "meter.name", name, NULL, "there is no such meter");
 	if (m->refs > 0)
-		return meter_in_use(m, err);
+		return referrer_error(meter_referrers, m->id, m->refs, "meter.name", name, err);
 	rcu_publish(meter_table[m->id], NULL);
 	rcu_defer(rte_free, m);
 	return 0;
@@ -203,9 +215,6 @@ static int meter_port_check(const struct port *old, const struct port_config *cf
 	if (!cfg->stateful)
 		return error_set(err, EINVAL, field, meter_get(id)->cfg.name, "a stateful port",
 				 "meters limit flows, which only stateful ports keep");
-	if (cfg->bridge != UINT16_MAX)
-		return error_set(err, EINVAL, field, meter_get(id)->cfg.name, "a port without a bridge",
-				 "bridged frames would pass the meter, which limits routed packets only");
 	return 0;
 }
 
@@ -238,6 +247,17 @@ static void meter_port_removed(struct port *p)
 	meter_port_release(&p->cfg);
 }
 
+static bool meter_port_find(uint32_t id, char *text, size_t size)
+{
+	const struct port *p = port_next(NULL);
+
+	while (p && meters_config(&p->cfg)->egress != id && meters_config(&p->cfg)->ingress != id)
+		p = port_next(p);
+	if (p)
+		snprintf(text, size, "port '%s'", p->cfg.name);
+	return p != NULL;
+}
+
 void meter_init(void)
 {
 	static struct port_listener listener = {.check = meter_port_check,
@@ -245,6 +265,8 @@ void meter_init(void)
 						.added = meter_port_added,
 						.changed = meter_port_changed,
 						.removed = meter_port_removed};
+	static struct referrer ports = {.find = meter_port_find};
 
 	port_listen(&listener);
+	meter_refer(&ports);
 }

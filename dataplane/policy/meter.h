@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/field_limits.h"
+#include "base/referrer.h"
 
 #define METER_NAME (NOTATION_NAME_LONGEST + 1)
 #define METER_MAX (1u << 16) // ids 1..METER_MAX-1; 0 = none
@@ -48,9 +49,9 @@ struct meter {
 
 extern struct meter *meter_table[METER_MAX]; // workers: ro (RCU)
 
-// Workers. Returns true if a packet of so many bytes is within the rate; id 0 and removed meters always pass. tsc: now,
-// to within a batch.
-bool meter_pass(uint16_t id, uint32_t bytes, uint64_t tsc);
+// Workers. Returns true if packets of so many bytes together are within the rate; id 0 and removed meters always pass.
+// Several packets are one large segment, which passes if one of them would. tsc: now, to within a batch.
+bool meter_pass(uint16_t id, uint32_t packets, uint32_t bytes, uint64_t tsc);
 
 // --- Control plane: master thread only. ---
 void meter_init(void);                                                                // registers a port listener
@@ -67,3 +68,4 @@ void meter_count(struct meter *m, struct meter_count *passed, struct meter_count
 // that this affects (flow_zone_changed()).
 void meter_ref(uint16_t id);
 void meter_unref(uint16_t id);
+void meter_refer(struct referrer *r); // of a module that holds references

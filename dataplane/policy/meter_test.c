@@ -35,7 +35,7 @@ static unsigned passed_in(struct meter *m, double seconds, unsigned packets, uin
 
 	m->bucket.tc = 0;
 	for (i = 0; i < packets; i++)
-		n += meter_pass(m->id, bytes, start + span * (i + 1) / packets);
+		n += meter_pass(m->id, 1, bytes, start + span * (i + 1) / packets);
 	return n;
 }
 
@@ -46,7 +46,7 @@ static void bytes(void **state)
 	unsigned i, n = 0;
 
 	for (i = 0; i < 20; i++) // the burst
-		n += meter_pass(m->id, 1000, m->bucket.time);
+		n += meter_pass(m->id, 1, 1000, m->bucket.time);
 	assert_int_equal(n, 10);
 	meter_count(m, &passed, &dropped);
 	assert_int_equal(passed.packets, 10);
@@ -56,7 +56,7 @@ static void bytes(void **state)
 	assert_in_range(n, 980, 1020);
 	n = passed_in(m, 0.1, 500, 1000);
 	assert_in_range(n, 97, 103);
-	assert_false(meter_pass(m->id, 10001, m->bucket.time + rte_get_tsc_hz() * 100)); // larger than the burst
+	assert_false(meter_pass(m->id, 1, 10001, m->bucket.time + rte_get_tsc_hz() * 100)); // larger than the burst
 	assert_int_equal(meter_del("bytes", &err), 0);
 }
 
@@ -66,10 +66,38 @@ static void packets(void **state)
 	unsigned i, n = 0;
 
 	for (i = 0; i < 20; i++)
-		n += meter_pass(m->id, 9600, m->bucket.time);
+		n += meter_pass(m->id, 1, 9600, m->bucket.time);
 	assert_int_equal(n, 5);
 	assert_in_range(passed_in(m, 1, 1000, 64), 98, 102);
 	assert_int_equal(meter_del("packets", &err), 0);
+}
+
+// Large segments have the meter's rate, too, and small packets beside them do not keep them out.
+static void large_segments(void **state)
+{
+	struct meter *m = add("large", 8000000, 10000, 0, 0), *p = add("parts", 0, 0, 1000, 5);
+	uint64_t start = m->bucket.time, hz = rte_get_tsc_hz();
+	unsigned i, n = 0, parts = 0;
+
+	assert_true(meter_pass(m->id, 45, 65000, start));
+	assert_false(meter_pass(m->id, 1, 1000, start + hz / 1000 * 55)); // 55 ms later, of which 55,000 bytes are owed
+	assert_true(meter_pass(m->id, 1, 1000, start + hz / 1000 * 57));
+	start = RTE_MAX(m->bucket.time, p->bucket.time);
+	for (i = 1; i <= 10000; i++) {
+		n += meter_pass(m->id, 45, 65000, start + hz / 1000 * i);
+		parts += meter_pass(p->id, 45, 65000, start + hz / 1000 * i) * 45;
+	}
+	assert_in_range(n, 151, 156); // of 10 s, in each of which 1,000,000 bytes pass
+	assert_in_range(parts, 9900, 10100);
+	start = m->bucket.time + hz;
+	for (i = 2, n = parts = 0; i <= 20000; i++) { // small packets alone would have more than the rate
+		n += meter_pass(m->id, 1, 600, start + hz / 2000 * i);
+		parts += i % 7 == 0 && meter_pass(m->id, 45, 9000, start + hz / 2000 * i);
+	}
+	assert_in_range(n * 600 + parts * 9000, 9900000, 10100000);
+	assert_true(n > 1000 && parts > 100);
+	assert_int_equal(meter_del("large", &err), 0);
+	assert_int_equal(meter_del("parts", &err), 0);
 }
 
 static void fast(void **state)
@@ -88,37 +116,43 @@ static void time_runs_one_way(void **state)
 	struct meter *m = add("time", 0, 0, 1, 2);
 	uint64_t now = m->bucket.time;
 
-	assert_true(meter_pass(m->id, 64, now));
-	assert_true(meter_pass(m->id, 64, now));
-	assert_false(meter_pass(m->id, 64, now - 1000000));
-	assert_false(meter_pass(m->id, 64, now - 1));
+	assert_true(meter_pass(m->id, 1, 64, now));
+	assert_true(meter_pass(m->id, 1, 64, now));
+	assert_false(meter_pass(m->id, 1, 64, now - 1000000));
+	assert_false(meter_pass(m->id, 1, 64, now - 1));
 	assert_int_equal(meter_del("time", &err), 0);
-	assert_true(meter_pass(9999, 64, now)); // none of that id
-	assert_true(meter_pass(0, 64, now));
+	assert_true(meter_pass(9999, 1, 64, now)); // none of that id
+	assert_true(meter_pass(0, 1, 64, now));
 }
 
 #define THREADS 4
 #define PER_THREAD 100000
 
+struct load {
+	struct meter *meter;
+	uint64_t now;
+};
+
 static void *hammer(void *arg)
 {
-	struct meter *m = arg;
+	const struct load *l = arg;
 	unsigned i;
 
 	for (i = 0; i < PER_THREAD; i++)
-		meter_pass(m->id, 100, m->bucket.time);
+		meter_pass(l->meter->id, 1, 100, l->now);
 	return NULL;
 }
 
 static void workers_share_it(void **state)
 {
 	struct meter *m = add("shared", 0, 0, 1, 50000);
+	struct load l = {m, m->bucket.time};
 	struct meter_count passed, dropped;
 	pthread_t t[THREADS];
 	unsigned i;
 
 	for (i = 0; i < THREADS; i++)
-		assert_int_equal(pthread_create(&t[i], NULL, hammer, m), 0);
+		assert_int_equal(pthread_create(&t[i], NULL, hammer, &l), 0);
 	for (i = 0; i < THREADS; i++)
 		pthread_join(t[i], NULL);
 	meter_count(m, &passed, &dropped);
@@ -179,8 +213,7 @@ static void ports_hold_it(void **state)
 	struct meter *m = add("held", 8000, 0, 0, 0);
 	struct port_config c = router_config(RED0), irb = router_config(IRB0);
 
-	irb.stateful = true;
-	meters_config_edit(&irb)->ingress = m->id; // bridged frames would pass it
+	meters_config_edit(&irb)->ingress = m->id; // it keeps no flows
 	assert_int_equal(port_set(port_get(IRB0), &irb, &err), -EINVAL);
 	assert_string_equal(err.field, "port.ingress_meter");
 	meters_config_edit(&c)->egress = m->id;
@@ -210,14 +243,9 @@ static int setup(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(bytes),
-		cmocka_unit_test(packets),
-		cmocka_unit_test(fast),
-		cmocka_unit_test(time_runs_one_way),
-		cmocka_unit_test(workers_share_it),
-		cmocka_unit_test(changes),
-		cmocka_unit_test(refused),
-		cmocka_unit_test(ports_hold_it),
+		cmocka_unit_test(bytes),   cmocka_unit_test(packets),           cmocka_unit_test(large_segments),
+		cmocka_unit_test(fast),    cmocka_unit_test(time_runs_one_way), cmocka_unit_test(workers_share_it),
+		cmocka_unit_test(changes), cmocka_unit_test(refused),           cmocka_unit_test(ports_hold_it),
 	};
 
 	return cmocka_run_group_tests(tests, setup, router_teardown);

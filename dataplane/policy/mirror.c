@@ -9,11 +9,13 @@
 #include <rte_malloc.h>
 
 #include "base/id_table.h"
+#include "base/notify.h"
 #include "base/rcu.h"
 #include "port/registry.h"
 
 struct mirror_fwd *mirror_table[MIRROR_MAX];
 static struct mirror *mirrors[MIRROR_MAX];
+static struct referrer *mirror_referrers;
 
 struct mirror *mirror_get(uint16_t id)
 {
@@ -144,15 +146,9 @@ int mirror_set(struct mirror *m, const struct mirror_config *cfg, struct error *
 	return mirror_configure(m, cfg, err);
 }
 
-static int mirror_in_use(const struct mirror *m, struct error *err)
+void mirror_refer(struct referrer *r)
 {
-	const struct port *p = port_next(NULL);
-
-	while (p && mirroring_config(&p->cfg)->mirror != m->id)
-		p = port_next(p);
-	if (p)
-		return error_set(err, EBUSY, "mirror.name", m->cfg.name, NULL, "is in use by port '%s'", p->cfg.name);
-	return error_set(err, EBUSY, "mirror.name", m->cfg.name, NULL, "is in use by a rule");
+	LISTEN(mirror_referrers, r);
 }
 
 int mirror_del(const char *name, struct error *err)
@@ -163,7 +159,7 @@ int mirror_del(const char *name, struct error *err)
 	if (m == NULL)
 		return error_set(err, ENOENT, "mirror.name", name, NULL, "there is no such mirror");
 	if (m->refs > 0)
-		return mirror_in_use(m, err);
+		return referrer_error(mirror_referrers, m->id, m->refs, "mirror.name", name, err);
 	f = mirror_table[m->id];
 	rcu_publish(mirror_table[m->id], NULL);
 	mirrors[m->id] = NULL;
@@ -199,9 +195,6 @@ static int mirror_port_check(const struct port *old, const struct port_config *c
 	if (!cfg->stateful)
 		return error_set(err, EINVAL, "port.mirror", m->cfg.name, "a stateful port",
 				 "mirrors copy flows, which only stateful ports keep");
-	if (cfg->bridge != UINT16_MAX)
-		return error_set(err, EINVAL, "port.mirror", m->cfg.name, "a port without a bridge",
-				 "bridged frames would pass the mirror, which copies routed packets only");
 	return 0;
 }
 
@@ -237,6 +230,17 @@ static int mirror_port_check_del(const struct port *p, struct error *err)
 	return 0;
 }
 
+static bool mirror_port_find(uint32_t id, char *text, size_t size)
+{
+	const struct port *p = port_next(NULL);
+
+	while (p && mirroring_config(&p->cfg)->mirror != id)
+		p = port_next(p);
+	if (p)
+		snprintf(text, size, "port '%s'", p->cfg.name);
+	return p != NULL;
+}
+
 void mirror_init(void)
 {
 	static struct port_listener listener = {.check = mirror_port_check,
@@ -245,6 +249,8 @@ void mirror_init(void)
 						.changed = mirror_port_changed,
 						.check_del = mirror_port_check_del,
 						.removed = mirror_port_removed};
+	static struct referrer ports = {.find = mirror_port_find};
 
 	port_listen(&listener);
+	mirror_refer(&ports);
 }

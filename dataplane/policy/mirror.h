@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/field_limits.h"
+#include "base/referrer.h"
 #include "l3/nexthop.h"
 #include "worker/worker.h"
 
@@ -79,3 +80,4 @@ struct mirror_count mirror_count(const struct mirror *m); // sum over all worker
 // flows that this affects (flow_zone_changed()).
 void mirror_ref(uint16_t id);
 void mirror_unref(uint16_t id);
+void mirror_refer(struct referrer *r); // of a module that holds references

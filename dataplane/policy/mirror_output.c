@@ -3,6 +3,8 @@
 // collector.
 // Reads: arg (mirror).  Writes: out_port, nexthop, hash, arg (ERSPAN: sequence number).
 // Next: port_tx, an encapsulation.
+#include "base/eth.h"
+#include "base/offload.h"
 #include "base/rcu.h"
 #include "graph/counters.h"
 #include "graph/node.h"
@@ -41,9 +43,12 @@ struct rte_mbuf *mirror_copy(uint16_t id, enum mirror_direction dir, struct rte_
 	}
 	to = (struct rte_ether_hdr *)rte_pktmbuf_prepend(c, sizeof(*to)); // every buffer has headroom for it
 	memcpy(to, eth, sizeof(*to));
-	to->ether_type =
-		(*(const uint8_t *)(to + 1) >> 4) == 4 ? RTE_BE16(RTE_ETHER_TYPE_IPV4) : RTE_BE16(RTE_ETHER_TYPE_IPV6);
+	to->ether_type = eth_type_of_ip((const uint8_t *)(to + 1));
 	c->port = 0;
+	if (want < len) // no length that a mark or a header states is right any more
+		c->ol_flags &= ~(OFFLOAD_FLAGS | OFFLOAD_WHOLE | OFFLOAD_CAME_WHOLE);
+	if (offload_is_whole(c)) // a further tunnel cuts it
+		c->ol_flags |= OFFLOAD_CAME_WHOLE;
 	*meta(c) = (struct pkt_meta){.arg = id, .cut = want < len};
 	return c;
 }
@@ -60,7 +65,7 @@ static inline edge_t send_to_port(struct rte_mbuf *m, const struct mirror_fwd *f
 
 	if (unlikely(p == NULL))
 		return mirror_output_lost(m, f, &drop_mirror_gone);
-	if (unlikely(m->pkt_len - sizeof(struct rte_ether_hdr) > p->mtu))
+	if (unlikely(offload_frame_size(m) - sizeof(struct rte_ether_hdr) > p->mtu))
 		return mirror_output_lost(m, f, &drop_mirror_too_long);
 	meta(m)->out_port = f->port;
 	return TX;
@@ -73,7 +78,7 @@ static inline edge_t send_to_collector(struct rte_mbuf *m, const struct mirror_f
 
 	if (unlikely(nh == NULL || nh->edge < NH_EDGE_PORT))
 		return mirror_output_lost(m, f, &drop_mirror_unresolved);
-	if (unlikely(m->pkt_len - nh->inner_eth > nh->mtu))
+	if (unlikely(offload_frame_size(m) - nh->inner_eth > nh->mtu))
 		return mirror_output_lost(m, f, &drop_mirror_too_long);
 	md->nexthop = nh;
 	md->hash = ip_hash(m, sizeof(struct rte_ether_hdr));

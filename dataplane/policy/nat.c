@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// All NAT rules of the node: their store, conflicts between them, and their publication to workers.
+// All NAT rules of the node: their store, their changes, and their publication to workers.
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/notify.h"
 #include "policy/nat_private.h"
-#include "port/registry.h"
+#include "policy/service.h"
 
 #define PAGE 4096u
 
@@ -19,7 +19,7 @@ struct nat_zone *nat_zones[VRF_MAX];
 static struct nat_listener *listeners;
 static struct page *pages[NAT_RULES_MAX / PAGE];
 static unsigned n_rules;
-static LIST_HEAD(, nat_rule) pools = LIST_HEAD_INITIALIZER(pools);
+struct nat_pools nat_pools = LIST_HEAD_INITIALIZER(nat_pools);
 
 static struct nat_rule *policy_nat_get(uint32_t id)
 {
@@ -65,6 +65,7 @@ static void policy_nat_count(uint32_t id)
 
 void nat_flow_made(const struct nat_verdict *v)
 {
+	service_flow_made(v->rule);
 	policy_nat_count(v->rule);
 	policy_nat_count(v->also);
 }
@@ -81,144 +82,17 @@ bool nat_used(uint16_t vrf)
 	return vrf < VRF_MAX && nat_zones[vrf] && nat_zones[vrf]->rules > 0;
 }
 
-// --- Conflicts. ---
+// --- Publication to workers. ---
 
 static bool has_inside(const struct nat_config *c)
 {
-	return c->kind != NAT_DESTINATION;
+	return c->kind == NAT_FLOATING || c->kind == NAT_SOURCE;
 }
 
 static bool has_outside(const struct nat_config *c) // an address that is looked up by destination
 {
 	return c->kind != NAT_SOURCE;
 }
-
-static const struct ip_addr *last_of(const struct nat_config *c)
-{
-	return c->kind == NAT_SOURCE ? &c->last : &c->outside;
-}
-
-static bool outside_overlap(const struct nat_config *a, const struct nat_config *b)
-{
-	unsigned n = ip_bytes(a->outside.family);
-
-	return a->external == b->external && a->outside.family == b->outside.family &&
-	       memcmp(a->outside.bytes, last_of(b)->bytes, n) <= 0 &&
-	       memcmp(b->outside.bytes, last_of(a)->bytes, n) <= 0;
-}
-
-static const char *outside_field(const struct nat_config *c)
-{
-	static const char *const fields[] = {"rule.floating.outside", "rule.source.first", "rule.destination.address"};
-
-	return fields[c->kind];
-}
-
-static bool same_service(const struct nat_config *a, const struct nat_config *b)
-{
-	return a->kind == NAT_DESTINATION && b->kind == NAT_DESTINATION && a->protocol == b->protocol &&
-	       a->first_port == b->first_port;
-}
-
-static int nat_taken(const struct nat_config *c, const struct nat_rule *other, struct error *err)
-{
-	char text[IP_TEXT];
-
-	ip_format_addr(&c->outside, text);
-	if (c->kind == NAT_FLOATING || other->kind == NAT_FLOATING)
-		return error_set(err, EEXIST, outside_field(c), text,
-				 "an outside address that no other rule of the VRF has",
-				 "is also used by rule %u, and one of the two is floating", other->id);
-	return error_set(err, EEXIST, outside_field(c), text, "another address, port or protocol",
-			 "is the service of rule %u", other->id);
-}
-
-// Returns another rule that has this outside address and conflicts with c, or NULL.
-static const struct nat_rule *excluded_at(const struct nat_config *c, const struct nat_words *a)
-{
-	uint32_t where = NAT_WHERE(c->external, NAT_OUTSIDE, c->outside.family, ip_bits(c->outside.family));
-	const struct nat_node *n;
-
-	for (n = nat_chain(where, a); n; n = n->next)
-		if (n->where == where && nat_words_equal(&n->addr, a) && n->rule->id != c->id &&
-		    (c->kind == NAT_FLOATING || n->rule->kind == NAT_FLOATING || same_service(c, &n->rule->cfg)))
-			return n->rule;
-	return NULL;
-}
-
-// The outside address of a floating rule is exclusive. Pools may share addresses with pools and with services, as the
-// flow table keeps their flows apart.
-static int check_others(const struct nat_config *c, struct error *err)
-{
-	uint32_t i, n = c->kind == NAT_SOURCE ? nat_pool_size(c) : 1;
-	struct nat_words first = nat_words(&c->outside), a;
-	const struct nat_rule *r;
-
-	for (i = 0; i < n; i++) {
-		a = nat_pool_address(&first, c->outside.family, i);
-		r = excluded_at(c, &a);
-		if (r)
-			return nat_taken(c, r, err);
-	}
-	if (c->kind != NAT_FLOATING)
-		return 0;
-	LIST_FOREACH (r, &pools, pool)
-		if (r->id != c->id && outside_overlap(c, &r->cfg))
-			return nat_taken(c, r, err);
-	return 0;
-}
-
-static bool prefix_overlaps(const struct ip_prefix *p, const struct nat_config *c)
-{
-	struct ip_addr end = p->addr;
-	unsigned i, n = ip_bytes(p->addr.family);
-
-	if (p->addr.family != c->outside.family)
-		return false;
-	for (i = p->len; i < n * 8; i++)
-		end.bytes[i / 8] |= (uint8_t)(0x80 >> i % 8);
-	return memcmp(p->addr.bytes, last_of(c)->bytes, n) <= 0 && memcmp(c->outside.bytes, end.bytes, n) <= 0;
-}
-
-// Guests and gateways could not be reached at a translated address.
-static int nat_check_ports(const struct nat_config *c, struct error *err)
-{
-	const struct port *p;
-	struct ip_prefix host;
-	char text[IP_TEXT];
-	unsigned i;
-
-	for (p = port_next(NULL); p; p = port_next(p)) {
-		if (p->cfg.role != PORT_TENANT || p->cfg.vrf != c->external)
-			continue;
-		for (i = 0; i < p->cfg.n_guests; i++)
-			if (prefix_overlaps(&p->cfg.guests[i], c))
-				return error_set(err, EEXIST, outside_field(c), ip_format_addr(&c->outside, text),
-						 "addresses that no guest of the VRF uses",
-						 "is in use by a guest of port '%s', or the pool includes its address",
-						 p->cfg.name);
-		for (i = 0; i < p->cfg.n_gateways; i++) {
-			host = (struct ip_prefix){p->cfg.gateways[i].addr,
-						  (uint8_t)ip_bits(p->cfg.gateways[i].addr.family)};
-			if (prefix_overlaps(&host, c))
-				return error_set(err, EEXIST, outside_field(c), ip_format_addr(&c->outside, text),
-						 "addresses that are not gateways",
-						 "is the gateway of port '%s', or the pool includes it", p->cfg.name);
-		}
-	}
-	return 0;
-}
-
-static int policy_nat_check(struct nat_config *c, struct error *err)
-{
-	int ret = nat_check(c, err);
-
-	if (ret == 0)
-		ret = check_others(c, err);
-	return ret < 0 ? ret : nat_check_ports(c, err);
-}
-
-// --- Publication to workers. ---
 
 static struct nat_zone *policy_nat_zone(uint16_t vrf)
 {
@@ -249,8 +123,19 @@ static void count_inside(const struct nat_rule *r, unsigned len, int step)
 	__atomic_store_n(bits, z->n[v6][len] ? *bits | bit : *bits & ~bit, __ATOMIC_RELEASE);
 }
 
-static int nat_publish(struct nat_rule *r)
+static bool nat_find_vrf(uint32_t vrf, char *text, size_t size)
 {
+	uint32_t id = 0;
+
+	while ((id = nat_next(id)) != 0 && nat_get(id)->vrf != vrf && nat_get(id)->external != vrf)
+		;
+	snprintf(text, size, "NAT rule %u", id);
+	return id != 0;
+}
+
+int nat_publish(struct nat_rule *r)
+{
+	static struct referrer of_vrfs = {.find = nat_find_vrf};
 	unsigned len;
 	uint32_t where = where_inside(r, &len);
 
@@ -268,15 +153,16 @@ static int nat_publish(struct nat_rule *r)
 	if (has_inside(&r->cfg))
 		count_inside(r, len, 1);
 	if (r->kind == NAT_SOURCE)
-		LIST_INSERT_HEAD(&pools, r, pool);
+		LIST_INSERT_HEAD(&nat_pools, r, pool);
 	nat_zones[r->vrf]->rules++;
 	nat_zones[r->external]->rules++;
+	vrf_refer(&of_vrfs);
 	vrf_get(r->vrf)->refs++;
 	vrf_get(r->external)->refs++;
 	return 0;
 }
 
-static void nat_withdraw(struct nat_rule *r)
+void nat_withdraw(struct nat_rule *r)
 {
 	unsigned len;
 	uint32_t where = where_inside(r, &len);
@@ -303,7 +189,7 @@ void nat_listen(struct nat_listener *l)
 	LISTEN(listeners, l);
 }
 
-static int nat_may_begin(struct error *err)
+int nat_begin(struct error *err)
 {
 	const struct nat_listener *l;
 
@@ -322,7 +208,7 @@ static void nat_tell_vrf(uint16_t vrf)
 			l->changed(vrf);
 }
 
-static void nat_tell(const uint16_t *vrfs, unsigned n)
+void nat_tell(const uint16_t *vrfs, unsigned n)
 {
 	unsigned i, j;
 
@@ -335,6 +221,15 @@ static void nat_tell(const uint16_t *vrfs, unsigned n)
 }
 
 // --- Changes. ---
+
+static int policy_nat_check(struct nat_config *c, struct error *err)
+{
+	int ret = nat_check(c, err);
+
+	if (ret == 0)
+		ret = nat_conflict_rules(c, err);
+	return ret < 0 ? ret : nat_conflict_ports(c, err);
+}
 
 static int no_memory(struct error *err)
 {
@@ -376,7 +271,7 @@ int nat_add(struct nat_config *cfg, struct error *err)
 			return no_memory(err);
 		rcu_publish(pages[cfg->id / PAGE], p);
 	}
-	if (nat_may_begin(err) < 0)
+	if (nat_begin(err) < 0)
 		return -err->code;
 	r = nat_prepare(cfg, err);
 	if (r == NULL)

@@ -18,15 +18,29 @@
 #include "base/field_limits.h"
 #include "base/flow_key.h"
 #include "base/ip.h"
+#include "base/rcu.h"
+#include "l3/vrf.h"
 
 // --- Workers and master (RCU). ---
 
 struct nat_verdict {
-	uint32_t rule;  // id, 0 = no translation
+	uint32_t rule;  // id, 0 = no translation. Of a service: policy/service.h
 	uint32_t also;  // id of the rule for the source if `rule` is the one for the destination (hairpin), else 0
 	uint32_t ports; // size of the range of source ports, 0 = the port is kept
 	uint16_t first; // first port of the range, host byte order
+	bool refused;   // the service has no endpoint that takes new flows
+	uint32_t row;   // of the service's table
+	uint32_t was;   // nat_keeps(): rule of the flow, set by the caller
 };
+
+struct nat_zone;
+extern struct nat_zone *nat_zones[VRF_MAX]; // NULL: a VRF that never had rules. Workers: ro (RCU)
+
+// False: the two functions below leave the flows of this zone as they are.
+static inline bool nat_is_in(uint16_t zone)
+{
+	return zone < VRF_MAX && rcu_read(nat_zones[zone]) != NULL;
+}
 
 // Both functions take the key as translated so far, change it in place, and set *v (zeroed by the caller) if a rule
 // matches.
@@ -41,19 +55,24 @@ void nat_destination(struct flow_key *key, struct nat_verdict *v);
 void nat_source(const struct flow_key *original, struct flow_key *key, uint32_t hash, struct nat_verdict *v);
 
 // Re-evaluates an existing flow, translated from *original to *out, against the current rules. Backend, address and
-// port are kept as long as a rule still allows them. Returns false if the flow must end. *v (zeroed by the caller) is
-// the new verdict: v->rule is 0 if no rule matches, and may differ from the flow's rule even when the result is true.
+// port are kept as long as a rule still allows them; a service allows all endpoints that it had. Returns false if the
+// flow must end. *v (zeroed by the caller but for v->was) is the new verdict: v->rule is 0 if no rule matches, and may
+// differ from the flow's rule even when the result is true.
 bool nat_keeps(const struct flow_key *original, const struct flow_key *out, struct nat_verdict *v);
 
 // Counts a new flow for the rules of this verdict. Any thread.
 void nat_flow_made(const struct nat_verdict *v);
+
+// The rule of a flow that was translated from *original to *out by an endpoint of a service; 0: there is none.
+// Master.
+uint32_t nat_endpoint_of(const struct flow_key *original, const struct flow_key *out);
 
 // --- Master. ---
 
 #define NAT_RULES_MAX (LIMIT_NAT_RULE_ID_MAX + 1u)
 #define NAT_POOL_MAX 65536
 
-enum nat_kind { NAT_FLOATING, NAT_SOURCE, NAT_DESTINATION };
+enum nat_kind { NAT_FLOATING, NAT_SOURCE, NAT_DESTINATION, NAT_SERVICE }; // NAT_SERVICE: of policy/service.h alone
 
 struct nat_backend {
 	struct ip_addr addr;

@@ -2,10 +2,9 @@
 // Evaluation of NAT rules by workers, once per flow.
 #include <math.h>
 #include <netinet/in.h>
+#include <string.h>
 
-#include "policy/nat_private.h"
-
-#define PROTO_SCTP 132
+#include "policy/service_private.h"
 
 // --- Keys. ---
 
@@ -168,6 +167,24 @@ static void nat_lookup_set_target(struct flow_key *k, const struct nat_target *t
 		k->dst_port = t->port;
 }
 
+// The flow's row of the service's table names its endpoint.
+static void nat_lookup_serve(const struct service *s, struct flow_key *k, struct nat_verdict *v)
+{
+	const struct service_table *t = rcu_read(s->table);
+	const struct service_target *target;
+
+	v->refused = t == NULL;
+	if (t == NULL)
+		return;
+	v->row = service_row(k, __atomic_load_n(&s->cfg.scheduler, __ATOMIC_RELAXED),
+			     __atomic_load_n(&s->cfg.client_prefix, __ATOMIC_RELAXED), t->rows);
+	target = &t->target[t->row[v->row]];
+	v->rule = NAT_OF_ENDPOINT | target->id;
+	set_destination(k, &target->addr);
+	if (target->port && nat_lookup_has_ports(k))
+		k->dst_port = target->port;
+}
+
 // Returns the rule that translates the destination, or NULL. Sets k->zone to the zone of the route.
 static const struct nat_rule *destination_rule(struct flow_key *k, struct nat_verdict *v)
 {
@@ -194,11 +211,13 @@ void nat_destination(struct flow_key *key, struct nat_verdict *v)
 {
 	const struct nat_rule *r;
 
-	if (likely(zone_of(key) == NULL))
+	if (!nat_is_in(key->zone))
 		return;
 	r = destination_rule(key, v);
 	if (r && r->kind == NAT_FLOATING)
 		set_destination(key, &r->inside);
+	else if (r && r->kind == NAT_SERVICE)
+		nat_lookup_serve(r->service, key, v);
 	else if (r)
 		nat_lookup_set_target(key, nat_lookup_choose(r, key));
 }
@@ -261,7 +280,7 @@ void nat_source(const struct flow_key *original, struct flow_key *key, uint32_t 
 	const struct nat_rule *r;
 	struct nat_words a;
 
-	if (likely(zone_of(original) == NULL))
+	if (!nat_is_in(original->zone))
 		return;
 	r = source_rule(original, v);
 	if (r == NULL)
@@ -314,6 +333,51 @@ static void keep_source(const struct nat_rule *r, struct flow_key *k, const stru
 	}
 }
 
+static bool nat_lookup_serves(const struct service *s, uint32_t rule)
+{
+	return nat_is_endpoint(rule) && service_of_rule(rule) == s->id;
+}
+
+// The endpoint may have been removed.
+static void keep_endpoint(const struct service *s, struct flow_key *k, const struct flow_key *out,
+			  struct nat_verdict *v)
+{
+	struct nat_words dst = destination_of(out);
+
+	if (!nat_lookup_serves(s, v->was))
+		return;
+	v->rule = v->was;
+	set_destination(k, &dst);
+	k->dst_port = out->dst_port;
+}
+
+// k: the packet before the endpoint was chosen.
+static const struct endpoint *nat_lookup_endpoint(const struct service *s, const struct flow_key *k,
+						  const struct flow_key *out)
+{
+	struct ip_addr addr = {.family = s->cfg.addr.family};
+	struct nat_words dst = destination_of(out);
+	const struct endpoint *e;
+
+	memcpy(addr.bytes, &dst, ip_bytes(addr.family));
+	if (!nat_lookup_has_ports(k))
+		return endpoint_with(s, &addr);
+	e = endpoint_at(s, &addr, rte_be_to_cpu_16(out->dst_port));
+	return e == NULL && out->dst_port == k->dst_port ? endpoint_at(s, &addr, 0) : e;
+}
+
+uint32_t nat_endpoint_of(const struct flow_key *original, const struct flow_key *out)
+{
+	struct flow_key k = *original;
+	struct nat_verdict v = {0};
+	const struct nat_rule *r = destination_rule(&k, &v);
+	const struct endpoint *e = NULL;
+
+	if (r && r->kind == NAT_SERVICE && out->family == k.family)
+		e = nat_lookup_endpoint(r->service, &k, out);
+	return e ? NAT_OF_ENDPOINT | e->id : 0;
+}
+
 bool nat_keeps(const struct flow_key *original, const struct flow_key *out, struct nat_verdict *v)
 {
 	struct flow_key k = *original;
@@ -321,6 +385,8 @@ bool nat_keeps(const struct flow_key *original, const struct flow_key *out, stru
 
 	if (r && r->kind == NAT_FLOATING)
 		set_destination(&k, &r->inside);
+	else if (r && r->kind == NAT_SERVICE)
+		keep_endpoint(r->service, &k, out, v);
 	else if (r)
 		keep_target(r, &k, out);
 	r = source_rule(original, v);

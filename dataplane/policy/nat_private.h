@@ -4,8 +4,6 @@
 
 #include <sys/queue.h>
 
-#include "base/rcu.h"
-#include "l3/vrf.h"
 #include "policy/nat.h"
 
 // An address as words in network byte order; IPv4 is in the lower half of the first word.
@@ -38,6 +36,7 @@ struct nat_rule { // immutable, replaced as a whole
 	struct nat_net to;
 	struct nat_net *except; // points into the same allocation, as do targets and the pointers of cfg
 	struct nat_target *targets;
+	struct service *service;   // NAT_SERVICE
 	LIST_ENTRY(nat_rule) pool; // source rules. Master: rw
 	struct nat_config cfg;     // as configured
 };
@@ -51,7 +50,6 @@ struct nat_zone {            // a VRF that has, or once had, rules. Master: rw, 
 	uint32_t rules;      // insides here plus outsides here. Master only
 	uint32_t n[2][129];  // rules per family and length. Master only
 };
-extern struct nat_zone *nat_zones[VRF_MAX]; // workers: ro
 
 static inline struct nat_words nat_words(const struct ip_addr *a)
 {
@@ -73,6 +71,8 @@ static inline struct nat_words nat_mask(uint8_t family, unsigned len)
 	}
 	return m;
 }
+
+bool nat_has_ports(uint8_t proto); // IP protocol: TCP, UDP, SCTP
 
 static inline bool nat_words_equal(const struct nat_words *a, const struct nat_words *b)
 {
@@ -123,3 +123,18 @@ struct nat_words nat_pool_address(const struct nat_words *first, uint8_t family,
 struct nat_rule *nat_compile(const struct nat_config *cfg); // NULL: no memory
 uint32_t nat_pool_size(const struct nat_config *c);         // 0: last is before first, UINT32_MAX: more than 2^24
 int nat_check(struct nat_config *cfg, struct error *err);   // without regard to other rules; fills defaults
+
+// Refuse a rule, with -EEXIST and err, whose outside addresses are in use. The outside address of a floating rule is
+// exclusive. Pools may share addresses with pools and with services, as the flow table keeps their flows apart. Guests
+// and gateways could not be reached at a translated address.
+int nat_conflict_rules(const struct nat_config *c, struct error *err);
+int nat_conflict_ports(const struct nat_config *c, struct error *err);
+
+// --- Changes (nat.c): what rules and services share. ---
+int nat_begin(struct error *err);                // before a rule is added; -errno with err refuses it
+int nat_publish(struct nat_rule *r);             // to workers; -ENOMEM
+void nat_withdraw(struct nat_rule *r);           // frees it after a grace period
+void nat_tell(const uint16_t *vrfs, unsigned n); // that their rules have changed
+
+LIST_HEAD(nat_pools, nat_rule);
+extern struct nat_pools nat_pools; // source rules

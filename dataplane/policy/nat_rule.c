@@ -7,8 +7,6 @@
 
 #include "policy/nat_private.h"
 
-#define PROTO_SCTP 132
-
 static int nat_rule_refuse(struct error *err, const char *field, uint64_t value, const char *valid, const char *text)
 {
 	char buf[24];
@@ -31,7 +29,7 @@ static int check_address(const struct ip_addr *a, uint8_t family, const char *fi
 
 static uint8_t family_of(const struct nat_config *c)
 {
-	return c->kind == NAT_DESTINATION ? c->outside.family : c->inside.addr.family;
+	return c->kind >= NAT_DESTINATION ? c->outside.family : c->inside.addr.family;
 }
 
 uint32_t nat_pool_size(const struct nat_config *c)
@@ -79,9 +77,9 @@ static int check_pool(struct nat_config *c, struct error *err)
 	return 0;
 }
 
-static bool nat_rule_has_ports(uint8_t proto)
+bool nat_has_ports(uint8_t proto)
 {
-	return proto == IPPROTO_TCP || proto == IPPROTO_UDP || proto == PROTO_SCTP;
+	return proto == IPPROTO_TCP || proto == IPPROTO_UDP || proto == IPPROTO_SCTP;
 }
 
 static int check_backend(const struct nat_config *c, const struct nat_backend *b, struct error *err)
@@ -90,10 +88,10 @@ static int check_backend(const struct nat_config *c, const struct nat_backend *b
 
 	if (ret < 0)
 		return ret;
-	if (b->port && !nat_rule_has_ports(c->protocol))
+	if (b->port && !nat_has_ports(c->protocol))
 		return nat_rule_refuse(err, "rule.destination.backends.port", b->port, "a rule of protocol TCP or UDP",
 				       "another port needs a protocol that has ports");
-	if (b->port && c->protocol == PROTO_SCTP && b->port != c->first_port)
+	if (b->port && c->protocol == IPPROTO_SCTP && b->port != c->first_port)
 		return nat_rule_refuse(err, "rule.destination.backends.port", b->port, "the service's port, or none",
 				       "ports of SCTP are not translated");
 	return 0;
@@ -104,7 +102,7 @@ static int check_destination(struct nat_config *c, struct error *err)
 	unsigned i;
 	int ret;
 
-	if (c->first_port && !nat_rule_has_ports(c->protocol))
+	if (c->first_port && !nat_has_ports(c->protocol))
 		return nat_rule_refuse(err, "rule.destination.port", c->first_port,
 				       "a rule of protocol TCP, UDP or SCTP", "a port needs a protocol that has ports");
 	for (i = 0; i < c->n_backends; i++) {
@@ -152,7 +150,7 @@ static int check_match(struct nat_config *c, struct error *err)
 	if (c->to_last_port < c->to_first_port)
 		return nat_rule_refuse(err, "rule.last_port", c->to_last_port, "a port from first_port on",
 				       "comes before the first one");
-	if (c->to_last_port && !nat_rule_has_ports(c->protocol))
+	if (c->to_last_port && !nat_has_ports(c->protocol))
 		return nat_rule_refuse(err, "rule.first_port", c->to_first_port, "a rule of protocol TCP, UDP or SCTP",
 				       "ports need a protocol that has them");
 	return 0;
@@ -234,8 +232,8 @@ struct nat_rule *nat_compile(const struct nat_config *c)
 	r->proto = c->protocol;
 	r->vrf = c->vrf;
 	r->external = c->external;
-	r->lo = c->kind == NAT_DESTINATION ? c->first_port : c->to_first_port;
-	r->hi = c->kind == NAT_DESTINATION ? c->first_port : c->to_last_port;
+	r->lo = c->kind >= NAT_DESTINATION ? c->first_port : c->to_first_port;
+	r->hi = c->kind >= NAT_DESTINATION ? c->first_port : c->to_last_port;
 	r->inside = nat_words(&c->inside.addr);
 	r->outside = nat_words(&c->outside);
 	r->has_to = c->to.addr.family != 0;

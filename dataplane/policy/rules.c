@@ -20,6 +20,7 @@ int rules_init(struct error *err)
 	if (rules_compile_start() < 0)
 		return error_set(err, EAGAIN, NULL, NULL, NULL, "the thread svc-rules cannot be started");
 	rules_port_init();
+	groups_init();
 	return 0;
 }
 

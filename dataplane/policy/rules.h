@@ -15,6 +15,7 @@
 #include "base/field_limits.h"
 #include "base/flow_key.h"
 #include "base/ip.h"
+#include "base/referrer.h"
 
 #define RULE_NAME (NOTATION_NAME_LONGEST + 1)
 #define RULE_LISTS_MAX 4096      // ids 1..RULE_LISTS_MAX-1; 0 = none
@@ -50,6 +51,8 @@ struct rule_verdict {
 // Workers and master (RCU). The verdict on the first packet of a flow, as the guest sends or would receive it. An ICMP
 // echo reply counts as an echo request, because flow keys do not tell them apart.
 void rules_classify(uint16_t port, enum rule_direction dir, const struct flow_key *key, struct rule_verdict *out);
+// The verdict on a packet that is not IP: no rule matches it, so it is the default of the list.
+void rules_default(uint16_t port, enum rule_direction dir, struct rule_verdict *out);
 void rules_hit(const struct rule_verdict *v); // workers: counts a flow for the rule or default that decided
 
 // Callbacks for other modules. Master.
@@ -124,6 +127,7 @@ struct address_group {
 	struct ip_prefix *prefixes;
 };
 
+void address_group_refer(struct referrer *r); // of a module that holds references (address_set.h)
 struct address_group *address_group_add(const char *name, const struct ip_prefix *p, size_t n, struct error *err);
 int address_group_set(struct address_group *g, const struct ip_prefix *p, size_t n, struct error *err);
 int address_group_del(const char *name, struct error *err); // -EBUSY while something names it

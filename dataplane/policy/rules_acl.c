@@ -48,7 +48,7 @@ static void rules_acl_define(struct rte_acl_config *cfg, unsigned f)
 	rules_acl_field(&cfg->defs[n - 1], n - 1, RTE_ACL_FIELD_TYPE_RANGE, 2, (n - 2) * 4 + 2);
 }
 
-static void rules_acl_put(const struct rule_match *m, uint32_t i, unsigned f, struct acl_rule *r)
+static void rules_acl_rule(const struct rule_match *m, uint32_t i, unsigned f, struct acl_rule *r)
 {
 	uint64_t addr[4] = {m->addr0, m->addr[0], m->addr[1], m->addr[2]},
 		 mask[4] = {m->mask0, m->mask[0], m->mask[1], m->mask[2]};
@@ -78,7 +78,7 @@ static int rules_acl_fill(struct rte_acl_ctx *acl, const struct rule_match *m, u
 	int ret = 0;
 
 	for (i = 0; i < n && ret == 0; i++) {
-		rules_acl_put(&m[i], i, f, &r); // analyzer: core.CallAndMessage: reads 64-bit words as pairs
+		rules_acl_rule(&m[i], i, f, &r); // analyzer: core.CallAndMessage: reads 64-bit words as pairs
 		ret = rte_acl_add_rules(acl, (const struct rte_acl_rule *)&r, 1);
 	}
 	rules_acl_define(&cfg, f);

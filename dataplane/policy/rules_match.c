@@ -52,8 +52,8 @@ uint32_t rule_entries(const struct rule *r, unsigned f)
 }
 
 // Writes words and masks in the layout of flow_key.addr. half: 0 = source, 1 = destination.
-static void rules_match_put_prefix(const struct ip_prefix *p, unsigned f, unsigned half, uint64_t addr[4],
-				   uint64_t mask[4])
+static void rules_match_write_prefix(const struct ip_prefix *p, unsigned f, unsigned half, uint64_t addr[4],
+				     uint64_t mask[4])
 {
 	unsigned width = f ? 16 : 4, i;
 	uint8_t *a = (uint8_t *)addr + half * width, *m = (uint8_t *)mask + half * width;
@@ -66,14 +66,14 @@ static void rules_match_put_prefix(const struct ip_prefix *p, unsigned f, unsign
 	}
 }
 
-static void put_entry(const struct rule *r, unsigned f, const struct ip_prefix *src, const struct ip_prefix *dst,
-		      struct rule_match *e)
+static void rules_match_write_entry(const struct rule *r, unsigned f, const struct ip_prefix *src,
+				    const struct ip_prefix *dst, struct rule_match *e)
 {
 	uint64_t addr[4] = {0}, mask[4] = {0};
 	unsigned i;
 
-	rules_match_put_prefix(src, f, 0, addr, mask);
-	rules_match_put_prefix(dst, f, 1, addr, mask);
+	rules_match_write_prefix(src, f, 0, addr, mask);
+	rules_match_write_prefix(dst, f, 1, addr, mask);
 	memset(e, 0, sizeof(*e));
 	e->addr0 = addr[0];
 	e->mask0 = mask[0];
@@ -104,7 +104,7 @@ uint32_t rule_expand(const struct rule *r, unsigned f, struct rule_match *out)
 	for (i = 0; i < n_src; i++)
 		for (j = 0; j < n_dst && of_family(&src[i], f); j++)
 			if (of_family(&dst[j], f))
-				put_entry(r, f, &src[i], &dst[j], &out[n++]);
+				rules_match_write_entry(r, f, &src[i], &dst[j], &out[n++]);
 	return n;
 }
 

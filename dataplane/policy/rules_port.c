@@ -22,6 +22,15 @@ void rules_classify(uint16_t port, enum rule_direction dir, const struct flow_ke
 		rules_lookup(s, key, out);
 }
 
+void rules_default(uint16_t port, enum rule_direction dir, struct rule_verdict *out)
+{
+	const struct rules_set *s = rcu_read(rules_sets[port][dir]);
+
+	*out = (struct rule_verdict){0};
+	if (s)
+		*out = (struct rule_verdict){.denied = !s->allow, .slot = s->slot};
+}
+
 void rules_listen(struct rules_listener *l)
 {
 	LISTEN(listeners, l);
@@ -103,10 +112,6 @@ static int rules_port_check(const struct port *old, const struct port_config *cf
 		if (!cfg->stateful)
 			return error_set(err, EINVAL, fields[dir], rule_list_name(lists[dir]), "with stateful",
 					 "rules decide about flows, which only stateful ports keep");
-		if (cfg->bridge != UINT16_MAX)
-			return error_set(err, EINVAL, fields[dir], rule_list_name(lists[dir]),
-					 "a port without a bridge",
-					 "bridged frames would pass the rules, which see routed packets only");
 	}
 	return 0;
 }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Translates the arguments that DPDK's memif driver takes, such as "net_memif0,role=server,id=0", into a memif port.
 #include "port/devargs.h"
 
 #include <errno.h>

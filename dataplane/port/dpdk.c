@@ -9,6 +9,7 @@
 #include <rte_malloc.h>
 
 #include "base/system_calls.h"
+#include "port/packet.h"
 #include "port/tap_device.h"
 
 #define DPDK_CHECK_MS 1000 // for drivers without link interrupt
@@ -148,6 +149,10 @@ static int dpdk_open(struct port *port, const struct port_config *cfg, struct er
 {
 	int ret;
 
+	if (packet_is_wanted(cfg)) {
+		port->ops = &port_packet_ops;
+		return port->ops->open(port, cfg, err);
+	}
 	port_rights.driver(true);
 	ret = open_device(port, cfg, err);
 	port_rights.driver(false);

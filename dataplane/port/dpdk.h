@@ -23,6 +23,7 @@ struct dpdk {
 	struct port_watch *watch;
 	struct dpdk_device dev;
 	char netdev[IFNAMSIZ]; // af_packet and af_xdp: the kernel interface beneath, else empty
+	int index;             // of that interface, which may have another name by now
 	int ctl, old_mtu;      // socket for its ioctls; its MTU before the port was opened
 	bool raised;           // it was down before the port was opened
 	uint16_t frame_mtu;    // the largest that fits the frames of af_packet's ring, 0 = no limit
@@ -46,6 +47,8 @@ int dpdk_apply_mtu(struct dpdk *d, uint16_t mtu, uint16_t vlan, struct error *er
 // dpdk_wake.c: receive interrupts, for devices that were configured with them.
 void dpdk_wake_open(struct dpdk_queue *queues, unsigned n, const struct rte_eth_dev_info *info);
 void dpdk_wake_close(struct dpdk_queue *queues, unsigned n); // before the device stops
+// Whether a device, a name of DPDK's, has one interrupt for everything. root: of the file system, "" or a test's.
+bool dpdk_has_one_interrupt(const char *root, const char *device);
 bool dpdk_wakes(const struct port_queue *pq);
 int dpdk_arm(struct port_queue *pq);
 int dpdk_disarm(struct port_queue *pq, bool signalled);

@@ -5,13 +5,20 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+// The interface may have been renamed since it was taken, and another one may have its name.
 static int netdev_ioctl(const struct dpdk *d, unsigned long request, struct ifreq *ifr)
 {
-	snprintf(ifr->ifr_name, sizeof(ifr->ifr_name), "%s", d->netdev);
+	struct ifreq now = {.ifr_ifindex = d->index};
+
+	snprintf(now.ifr_name, sizeof(now.ifr_name), "%s", d->netdev);
+	if (d->index > 0 && ioctl(d->ctl, SIOCGIFNAME, &now) < 0)
+		return -errno;
+	memcpy(ifr->ifr_name, now.ifr_name, sizeof(ifr->ifr_name));
 	return ioctl(d->ctl, request, ifr) < 0 ? -errno : 0;
 }
 
@@ -26,11 +33,16 @@ static int set_flag(const struct dpdk *d, short flag, bool on)
 
 int dpdk_netdev_take(struct dpdk *d, struct error *err)
 {
-	struct ifreq flags = {}, mtu = {};
+	struct ifreq index = {}, flags = {}, mtu = {};
 	int ret;
 
+	d->index = 0;
 	d->ctl = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	ret = d->ctl < 0 ? -errno : netdev_ioctl(d, SIOCGIFFLAGS, &flags);
+	ret = d->ctl < 0 ? -errno : netdev_ioctl(d, SIOCGIFINDEX, &index);
+	if (ret == 0)
+		d->index = index.ifr_ifindex;
+	if (ret == 0)
+		ret = netdev_ioctl(d, SIOCGIFFLAGS, &flags);
 	if (ret == 0)
 		ret = netdev_ioctl(d, SIOCGIFMTU, &mtu);
 	if (ret < 0)

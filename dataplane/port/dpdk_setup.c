@@ -88,6 +88,16 @@ static uint16_t queues_of(const struct rte_eth_dev_info *info, uint16_t wanted)
 	return n > 0 ? n : 1;
 }
 
+// Receive queues get the only interrupt of a device that has one. DPDK's drivers then leave out the link's and do not
+// refuse it, and as DPDK takes it that the driver would report changes, the link would stay down.
+static bool link_interrupts(const struct dpdk *d, const struct rte_eth_dev_info *info)
+{
+	char name[RTE_ETH_NAME_MAX_LEN];
+
+	return info->dev_flags != NULL && (*info->dev_flags & RTE_ETH_DEV_INTR_LSC) != 0 &&
+	       (rte_eth_dev_get_name_by_port(d->dev.id, name) < 0 || !dpdk_has_one_interrupt("", name));
+}
+
 static struct rte_eth_conf device_conf(const struct dpdk *d, const struct rte_eth_dev_info *info,
 				       const struct port_config *cfg, uint16_t queues, bool scatter)
 {
@@ -107,7 +117,7 @@ static struct rte_eth_conf device_conf(const struct dpdk *d, const struct rte_et
 	else
 		conf.rx_adv_conf.rss_conf.rss_hf = 0;
 	conf.intr_conf.rxq = 1; // for workers that wait; costs nothing until they are enabled
-	conf.intr_conf.lsc = info->dev_flags != NULL && (*info->dev_flags & RTE_ETH_DEV_INTR_LSC) != 0;
+	conf.intr_conf.lsc = link_interrupts(d, info);
 	return conf;
 }
 

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 #include <rte_ethdev.h>
 
+#include "port/dpdk.h"
 #include "port/port_fixture.h"
 
 // libxdp leaks 80 bytes of each umem; leak checkers call this to learn what to ignore.
@@ -290,6 +291,25 @@ static void reopened_many_times(void **state)
 	fixture_run("ip link del pv4");
 }
 
+// As uio does, in whose descriptor DPDK waits for all interrupts of a device.
+static void one_interrupt(void **state)
+{
+	char root[] = "/tmp/corelane-test-XXXXXX";
+
+	assert_non_null(mkdtemp(root));
+	assert_int_equal(fixture_run("cd %s && mkdir -p sys/bus/pci/devices && cd sys/bus/pci/devices && "
+				     "mkdir 0000:00:01.0 0000:00:02.0 0000:00:03.0 && "
+				     "ln -s ../../drivers/uio_pci_generic 0000:00:01.0/driver && "
+				     "ln -s ../../drivers/vfio-pci 0000:00:02.0/driver",
+				     root),
+			 0);
+	assert_true(dpdk_has_one_interrupt(root, "0000:00:01.0"));
+	assert_false(dpdk_has_one_interrupt(root, "0000:00:02.0"));
+	assert_false(dpdk_has_one_interrupt(root, "0000:00:03.0"));
+	assert_false(dpdk_has_one_interrupt(root, "net_ring0"));
+	fixture_run("rm -r %s", root);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(null),
@@ -301,7 +321,8 @@ int main(void)
 					   cmocka_unit_test(af_xdp),
 					   cmocka_unit_test(refused),
 					   cmocka_unit_test(reopened_many_times),
-					   cmocka_unit_test(more_descriptors_than_buffers)};
+					   cmocka_unit_test(more_descriptors_than_buffers),
+					   cmocka_unit_test(one_interrupt)};
 
 	fixture_require();
 	return cmocka_run_group_tests(tests, fixture_start, fixture_stop);

@@ -4,6 +4,7 @@
 #include "port/dpdk.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -49,6 +50,17 @@ static void dpdk_wake_open_queue(struct dpdk_queue *q, const struct rte_eth_dev_
 	q->wake_fd = fd;
 	if (!can_enable(q))
 		dpdk_wake_close(q, 1);
+}
+
+bool dpdk_has_one_interrupt(const char *root, const char *device)
+{
+	char path[160], driver[160];
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "%s/sys/bus/pci/devices/%s/driver", root, device);
+	n = readlink(path, driver, sizeof(driver) - 1);
+	driver[n > 0 ? n : 0] = '\0';
+	return strstr(driver, "/uio_pci_generic") || strstr(driver, "/igb_uio");
 }
 
 void dpdk_wake_open(struct dpdk_queue *queues, unsigned n, const struct rte_eth_dev_info *info)

@@ -22,12 +22,6 @@ static unsigned pool_size, pool_room;
 
 static_assert(PORT_POOL_ROOM_MAX + RTE_PKTMBUF_HEADROOM <= UINT16_MAX, "a mempool has rooms of up to this size");
 
-void port_pool_init(unsigned n_mbufs, unsigned data_room)
-{
-	pool_size = n_mbufs;
-	pool_room = data_room;
-}
-
 unsigned port_pool_data_room(void)
 {
 	return RTE_PKTMBUF_HEADROOM + (pool_room ? pool_room : PORT_POOL_ROOM);
@@ -75,6 +69,13 @@ struct rte_mempool *port_pool(int numa)
 	if (pools[node] == NULL)
 		__atomic_store_n(&pools[node], pool_new(node), __ATOMIC_RELEASE);
 	return pools[node];
+}
+
+int port_pool_init(unsigned n_mbufs, unsigned data_room)
+{
+	pool_size = n_mbufs;
+	pool_room = data_room;
+	return port_pool(SOCKET_ID_ANY) ? 0 : -ENOMEM;
 }
 
 // Only when the pool's ring is short of buffers, those in the caches of workers are counted, too: that takes longer.

@@ -17,6 +17,12 @@ DROP_REASON(frame_too_long,
 	    "The frame is longer than its port's MTU with an Ethernet header and two VLAN tags. A vhost-user guest's "
 	    "descriptors that do not make a frame, such as one longer than a packet buffer, are counted here, too.");
 
+DROP_REASON(
+	port_no_buffer,
+	"No packet buffer was free when the port was polled. Polls are counted, not packets: these wait in the port's "
+	"ring, and their sender drops what finds no room there. `corelane explain` names what holds the buffers; "
+	"corelaned --mbufs sets their number.");
+
 const struct drop_reason *const frame_too_long = &drop_frame_too_long;
 
 #define WAIT_MS 200   // how long a change of a port waits for workers before it goes on without them
@@ -26,6 +32,7 @@ struct port *port_table[PORT_MAX];
 struct port_fwd *port_fwds[PORT_MAX];
 static struct port *closing[PORT_MAX]; // removed ports that a worker may still see, by id
 static struct port_listener *listeners;
+bool port_buffers_lacked;
 static size_t settings_used; // bytes of port_config.settings
 
 struct port *port_get(uint16_t id)
@@ -52,6 +59,22 @@ void port_refused_too_long(const struct port *port)
 {
 	counters->port[port->id].rx_packets++;
 	counters->drops[port->id][frame_too_long->id]++;
+}
+
+void port_refused(const struct port *port, struct rte_mbuf *m, const struct drop_reason *why)
+{
+	counters->port[port->id].rx_packets++;
+	counters->port[port->id].rx_bytes += m->pkt_len;
+	m->port = port->id;
+	*meta(m) = (struct pkt_meta){0};
+	drop_as(m, why);
+	drop_packets(&m, 1);
+}
+
+void port_no_buffer(const struct port *port)
+{
+	counters->drops[port->id][drop_port_no_buffer.id]++;
+	__atomic_store_n(&port_buffers_lacked, true, __ATOMIC_RELAXED);
 }
 
 void port_listen(struct port_listener *l)
@@ -87,6 +110,7 @@ static struct port_fwd *port_fwd_build(const struct port *p)
 		return NULL;
 	f->mac = p->mac;
 	f->role = (uint8_t)c->role;
+	f->input = p->input;
 	f->stateful = c->stateful;
 	f->guest_mac = c->guest_mac;
 	f->n_guests = (uint8_t)c->n_guests;
@@ -109,7 +133,7 @@ static struct port_fwd *port_fwd_build(const struct port *p)
 
 static void port_publish_rx(struct port *p, uint16_t mtu, uint16_t mss)
 {
-	__atomic_store_n(&p->longest, (uint16_t)(mtu + PORT_L2_OVERHEAD), __ATOMIC_RELAXED);
+	__atomic_store_n(&p->longest, p->cfg.disabled ? 0 : (uint16_t)(mtu + PORT_L2_OVERHEAD), __ATOMIC_RELAXED);
 	__atomic_store_n(&p->rx_flags, mss ? META_CLAMP : 0, __ATOMIC_RELAXED);
 }
 
@@ -199,7 +223,7 @@ static int port_settle(struct port *p, struct error *err)
 	return ret;
 }
 
-// Ids are used in turn, so that a packet that still names a removed port does not meet a new one. 0 = all are in use.
+// Ids are used in turn, so that a packet that still names a removed port does not reach a new one. 0 = all are in use.
 static uint16_t port_next_id(void)
 {
 	static uint16_t last;
@@ -227,7 +251,7 @@ static struct port *port_new(const struct port_config *cfg, struct error *err)
 	p->cfg = *cfg;
 	if (cfg->role == PORT_HOST)
 		p->mac = port_get(cfg->fabric)->mac;
-	p->role = (uint8_t)cfg->role;
+	p->role = p->input = (uint8_t)cfg->role;
 	p->ops = port_kind_find(cfg->kind);
 	p->n_queues = cfg->queues;
 	p->numa = SOCKET_ID_ANY;
@@ -311,7 +335,8 @@ static void port_remove(struct port *p)
 
 static bool same_device(const struct port_config *a, const struct port_config *b)
 {
-	return strcmp(a->kind, b->kind) == 0 && strcmp(a->ifname, b->ifname) == 0 && strcmp(a->netns, b->netns) == 0 &&
+	return strcmp(a->kind, b->kind) == 0 && a->parent == b->parent && a->tag == b->tag &&
+	       a->outer_tag == b->outer_tag && strcmp(a->ifname, b->ifname) == 0 && strcmp(a->netns, b->netns) == 0 &&
 	       strcmp(a->socket, b->socket) == 0 && strcmp(a->devargs, b->devargs) == 0;
 }
 
@@ -438,6 +463,18 @@ int port_set_host(struct port *fabric, uint16_t host, struct error *err)
 	return ret;
 }
 
+int port_set_input(struct port *p, uint8_t input, struct error *err)
+{
+	uint8_t old = p->input;
+	int ret;
+
+	__atomic_store_n(&p->input, input, __ATOMIC_RELAXED);
+	ret = port_fwd_publish(p, err);
+	if (ret < 0)
+		__atomic_store_n(&p->input, old, __ATOMIC_RELAXED);
+	return ret;
+}
+
 int port_del(const char *name, struct error *err)
 {
 	struct port *p = port_find(name);
@@ -456,8 +493,11 @@ int port_del(const char *name, struct error *err)
 
 void port_del_all(void)
 {
-	struct port *p;
+	struct port *p, *sub;
 
-	while ((p = port_next(NULL)) != NULL)
+	while ((p = port_next(NULL)) != NULL) {
+		while ((sub = port_next_sub(p, NULL)) != NULL)
+			port_remove(sub);
 		port_remove(p);
+	}
 }

@@ -18,7 +18,7 @@
 #include "base/error.h"
 #include "base/field_limits.h"
 #include "base/ip.h"
-#include "graph/meta.h"
+#include "graph/drop.h"
 
 #define PORT_NAME (NOTATION_NAME_LONGEST + 1)
 #define PORT_MAX_QUEUES LIMIT_PORT_QUEUES_MAX
@@ -29,6 +29,30 @@
 
 enum port_role { PORT_FABRIC = 1, PORT_TENANT, PORT_HOST };
 
+// The first node of a port's packets: that of its role, or the one that finds their sub-port.
+enum port_input { PORT_INPUT_TRUNK = PORT_HOST + 1 };
+
+// What a tenant port offers to its guest, where its kind can.
+enum port_offload { PORT_OFFLOAD_ALL, PORT_OFFLOAD_CHECKSUM, PORT_OFFLOAD_NONE };
+
+// Unfinished packets (base/offload.h) that a port's peer takes as they are.
+enum port_takes {
+	PORT_TAKES_CHECKSUM = 1 << 0, // that are not large
+	PORT_TAKES_TCP4 = 1 << 1,     // large segments
+	PORT_TAKES_TCP6 = 1 << 2,
+	PORT_TAKES_ECN = 1 << 3, // also with CWR
+	PORT_TAKES_UDP4 = 1 << 4,
+	PORT_TAKES_UDP6 = 1 << 5,
+	PORT_TAKES_WHOLE = 1 << 6, // large segments in tunnels (offload/whole.h)
+};
+
+// What is done to packets before a port's tx().
+enum port_tx_flags {
+	PORT_TX_SHARED = 1 << 0, // more workers than queues: the queue's lock is taken
+	PORT_TX_TRUNK =
+		1 << 1, // it has sub-ports: frames with a tag are dropped, because tags are those of its sub-ports
+};
+
 #define WORKER_NONE UINT32_MAX // a queue that no worker polls
 #define SPREAD_LOCAL 0xff      // the worker that polled a packet finishes it
 
@@ -36,7 +60,7 @@ struct port;
 struct spread_view;
 
 #define DEPTH_UNKNOWN UINT32_MAX
-#define PORT_SETTINGS_SIZE 384
+#define PORT_SETTINGS_SIZE 2048
 
 struct port_queue {
 	// The poller and the senders read this line for every batch; it changes only with the port or its workers.
@@ -54,7 +78,7 @@ struct port_queue {
 	uint32_t depth; // packets that waited when last read, or DEPTH_UNKNOWN; polling worker: wo, master: ro
 	uint16_t armed; // not 0: it wakes its poller (worker/wait.h); polling worker: rw
 	uint16_t most;  // largest burst, 0 = BATCH (worker/burst.h); polling worker: rw
-	rte_spinlock_t tx_lock __rte_cache_aligned; // workers: taken when port->shared_tx
+	rte_spinlock_t tx_lock __rte_cache_aligned; // workers: taken with PORT_TX_SHARED
 } __rte_cache_aligned;
 
 // The configuration that was asked for through the API; only port_set() changes it.
@@ -77,14 +101,17 @@ struct port_config {
 	struct ip_prefix guests[PORT_MAX_ADDRS];
 	unsigned n_guests;
 	bool stateful; // tenant: flows are kept
+	enum port_offload offload;
 	// The device, one of:
-	const char *kind;                                // "dpdk", "tap", "memif", "vhost"
+	const char *kind;                                // "dpdk", "tap", "memif", "vhost", "subport"
 	char devargs[LIMIT_DPDK_DEVICE_DEVARGS_MAX + 1]; // dpdk
 	char ifname[NOTATION_INTERFACE_LONGEST + 1];     // tap
 	char netns[LIMIT_TAP_DEVICE_NETNS_MAX + 1];      // tap
 	char socket[NOTATION_PATH_LONGEST + 1];          // memif, vhost
 	uint32_t memif_id, ring_size, buffer_size;
-	bool client;                                                           // memif, vhost
+	uint16_t parent, tag, outer_tag; // subport: id of a port, and 802.1Q tags; outer_tag 0: there is none
+	bool whole_segments;             // memif
+	bool client;                     // memif, vhost
 	char socket_owner[PORT_NAME], socket_group[PORT_NAME], socket_mode[8]; // servers; empty: default
 	char secret[NOTATION_SECRET_LONGEST + 1];
 	uint8_t settings[PORT_SETTINGS_SIZE] __rte_aligned(8); // see PORT_SETTINGS()
@@ -124,7 +151,9 @@ struct port_ops {
 	void (*close)(struct port *port);
 	// Workers: up to n packets; a kind that copies them ends at PORT_TURN_BYTES, so that long frames do not take
 	// the time of other ports. Received packets have data_len, pkt_len, nb_segs and next set, ol_flags 0 or the
-	// checksum flags that the device vouches for. tx() owns the packets that it counts as sent.
+	// checksum flags that the device vouches for, or the marks of base/offload.h. tx() gets only unfinished packets
+	// that port->takes has, and owns those that it counts as sent.
+	// rx NULL: its packets come in by another port.
 	uint16_t (*rx)(struct port_queue *q, struct rte_mbuf **pkts, uint16_t n);
 	uint16_t (*tx)(struct port_queue *q, struct rte_mbuf **pkts, uint16_t n);
 	uint16_t rx_least; // packets: rx() may return none when it is asked for fewer; 0 = it never does
@@ -154,16 +183,19 @@ struct port {
 	const struct port_ops *ops;
 	uint16_t id;
 	uint8_t role;
-	bool shared_tx; // more workers than queues: tx takes the queue's lock
+	uint8_t tx_flags; // enum port_tx_flags. Master: wo, workers: ro
+	uint8_t input;    // enum port_input. Master: wo, workers: ro
 	uint16_t n_queues;
 	bool up;             // link and administrative state: master rw, workers ro
-	uint16_t longest;    // frame to receive: MTU + PORT_L2_OVERHEAD. Master: wo, workers: ro
+	uint16_t longest;    // frame to receive: MTU + PORT_L2_OVERHEAD, 0: disabled. Master: wo, workers: ro
 	uint8_t rx_flags;    // enum meta_flags of received packets. Master: wo, workers: ro
+	uint16_t takes;      // enum port_takes. A kind, before a peer is visible to workers: wo, workers: ro
 	uint8_t host_worker; // fabric: the only sender to its host port, SPREAD_LOCAL = any. Master: wo, workers: ro
 	struct rte_ether_addr mac;
 	struct port_queue queues[PORT_MAX_QUEUES];
 	// Control plane only.
 	struct port_config cfg;
+	uint8_t owner; // base/owner.h
 	uint16_t host; // fabric: id of its host port, 0 = none
 	void *priv;    // the kind's
 	char driver[32];
@@ -174,11 +206,29 @@ struct port {
 	char last_error[128];
 };
 
+// The queues that workers poll.
+static inline unsigned port_polled_queues(const struct port *p)
+{
+	return p->ops->rx ? p->n_queues : 0;
+}
+
+static inline void port_set_tx_flag(struct port *p, uint8_t flag, bool on)
+{
+	__atomic_store_n(&p->tx_flags, on ? p->tx_flags | flag : p->tx_flags & ~flag, __ATOMIC_RELAXED);
+}
+
 // Kinds call this on the master thread when their link or peer changes.
 void port_link_changed(struct port *port, bool link_up, bool peer_connected);
 
 // A kind calls this on the polling worker when it has dropped a frame for its length. Counts it.
 void port_refused_too_long(const struct port *port);
+
+// The same for a frame that it has received and gives up for this reason. Frees it.
+void port_refused(const struct port *port, struct rte_mbuf *m, const struct drop_reason *why);
+
+// A kind calls this on the polling worker when it found no free buffer for what may wait. Counts the poll.
+void port_no_buffer(const struct port *port);
+void port_buffers_poll(void); // master, once a second: reports that ports find no buffers, and that they do again
 
 // Whether a worker may sleep until this queue wakes it.
 static inline bool port_queue_wakes(const struct port_queue *q)
@@ -201,8 +251,9 @@ struct rte_mempool *port_pool(int numa);
 // How many buffers one tenant port may hold while its packets wait: as many as are free, without a reserve of an eighth
 // for the fabric. So N ports that take all they can get have an equal share each, and leave another one to the next
 // port. BUFFERS_ENOUGH while half of them are free: no port can hold more than that. Any thread.
-uint32_t port_pool_share(int numa);   // of the pool of this node
-uint32_t port_pool_share_least(void); // of all pools
+uint32_t port_pool_share(int numa);                      // of the pool of this node
+uint32_t port_pool_share_least(void);                    // of all pools
+void port_pool_usage(unsigned *total, unsigned *in_use); // over all pools
 
 static inline uint32_t port_share_of(uint32_t buffers, uint32_t free)
 {
@@ -211,4 +262,4 @@ static inline uint32_t port_share_of(uint32_t buffers, uint32_t free)
 	return free > buffers / 8 ? free - buffers / 8 : 0;
 }
 
-extern const struct port_ops port_dpdk_ops, port_tap_ops, port_memif_ops, port_vhost_ops;
+extern const struct port_ops port_dpdk_ops, port_tap_ops, port_memif_ops, port_vhost_ops, port_subport_ops;

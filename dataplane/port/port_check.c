@@ -7,7 +7,8 @@
 
 #include "port/registry.h"
 
-static const struct port_ops *const kinds[] = {&port_dpdk_ops, &port_tap_ops, &port_memif_ops, &port_vhost_ops};
+static const struct port_ops *const kinds[] = {&port_dpdk_ops, &port_tap_ops, &port_memif_ops, &port_vhost_ops,
+					       &port_subport_ops};
 static unsigned allowed_kinds = UINT_MAX; // bitmap of indexes of kinds
 
 const struct port_ops *port_kind_find(const char *kind)
@@ -28,6 +29,7 @@ static const char *port_kind_names(void)
 
 	for (i = 0; i < RTE_DIM(kinds); i++)
 		n += (size_t)snprintf(names + n, sizeof(names) - n, "%s%s", i ? ", " : "", kinds[i]->kind);
+	RTE_VERIFY(n < sizeof(names)); // known at start, which checks the option
 	return names;
 }
 
@@ -89,6 +91,25 @@ static int port_check_host(struct port_config *cfg, struct error *err)
 	return 0;
 }
 
+// The device of a sub-port is another port.
+static int port_check_subport(const struct port_config *cfg, struct error *err)
+{
+	const struct port *parent = port_get(cfg->parent);
+
+	if (parent == NULL || parent->role != PORT_TENANT || parent->cfg.parent)
+		return error_set(err, EINVAL, "port.subport.parent", parent ? parent->cfg.name : NULL,
+				 "a tenant port with a device", "cannot have sub-ports");
+	if (cfg->role != PORT_TENANT)
+		return error_set(err, EINVAL, "port.role", NULL, "tenant", "only a tenant port can be a sub-port");
+	if (cfg->queues > 1)
+		return error_set(err, EINVAL, "port.queues", NULL, "no queues",
+				 "a sub-port uses the queues of its parent");
+	if (cfg->offload != PORT_OFFLOAD_ALL)
+		return error_set(err, EINVAL, "port.offload", NULL, "no offload",
+				 "a sub-port has the offloads of its parent");
+	return 0;
+}
+
 static int port_check_role(const struct port_config *cfg, struct error *err)
 {
 	if (cfg->role == PORT_HOST)
@@ -107,14 +128,16 @@ static int port_check_role(const struct port_config *cfg, struct error *err)
 	if (cfg->n_addrs)
 		return error_set(err, EINVAL, "port.addresses", NULL, "gateways",
 				 "a tenant port has gateways, not addresses of its own");
+	if (cfg->whole_segments)
+		return error_set(err, EINVAL, "port.memif.whole_segments", NULL, "role fabric",
+				 "a guest's port has no tunnels");
 	if (cfg->vlan)
 		return error_set(err, EINVAL, "port.vlan", NULL, "role fabric", "only a fabric port tags its traffic");
 	if (cfg->vrf == UINT16_MAX && cfg->bridge == UINT16_MAX)
 		return error_set(err, EINVAL, "port.vrf", NULL, "a VRF, a bridge or both",
 				 "a tenant port needs a VRF or a bridge");
-	if (cfg->vrf == UINT16_MAX && (cfg->n_gateways || cfg->n_guests))
-		return error_set(err, EINVAL, "port.gateways", NULL, "a VRF",
-				 "gateways and guest addresses need a VRF");
+	if (cfg->vrf == UINT16_MAX && cfg->n_gateways)
+		return error_set(err, EINVAL, "port.gateways", NULL, "a VRF", "gateways need a VRF");
 	if (cfg->vrf == 0)
 		return error_set(err, EINVAL, "port.vrf", "fabric", "another VRF", "belongs to the underlay");
 	return 0;
@@ -132,6 +155,8 @@ int port_config_check(struct port_config *cfg, struct error *err)
 	if (cfg->queues == 0)
 		cfg->queues = 1;
 	ret = cfg->role == PORT_HOST ? port_check_host(cfg, err) : 0;
+	if (ret == 0 && strcmp(cfg->kind, "subport") == 0)
+		ret = port_check_subport(cfg, err);
 	if (ret < 0)
 		return ret;
 	if (cfg->mtu == 0)

@@ -33,6 +33,13 @@ static pthread_t worker;
 static bool stop;
 static uint16_t next_id = 1;
 unsigned fixture_too_long;
+unsigned fixture_no_buffer;
+const struct drop_reason *fixture_refused;
+
+void port_no_buffer(const struct port *port)
+{
+	fixture_no_buffer++;
+}
 
 void port_link_changed(struct port *port, bool link_up, bool peer_connected)
 {
@@ -45,6 +52,12 @@ void port_link_changed(struct port *port, bool link_up, bool peer_connected)
 void port_refused_too_long(const struct port *port)
 {
 	fixture_too_long++;
+}
+
+void port_refused(const struct port *port, struct rte_mbuf *m, const struct drop_reason *why)
+{
+	fixture_refused = why;
+	rte_pktmbuf_free(m);
 }
 
 // Arms and disarms as a waiting worker does, whatever the peer does.

@@ -26,4 +26,6 @@ struct rte_mbuf *fixture_packet(unsigned len, uint8_t fill); // Ethernet broadca
 int fixture_run(const char *fmt, ...) __attribute__((format(printf, 1, 2))); // shell command; its exit code
 unsigned fixture_fds(void);
 unsigned fixture_mbufs(void);
-extern unsigned fixture_too_long; // frames that kinds have dropped for their length
+extern unsigned fixture_no_buffer;                // polls that found no free buffer
+extern unsigned fixture_too_long;                 // frames that kinds have dropped for their length
+extern const struct drop_reason *fixture_refused; // why the last frame was refused

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Calls a function on the master thread at an interval, and at once when another thread asks for it.
 #include "port/port_kinds.h"
 
 #include <stdlib.h>

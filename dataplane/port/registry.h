@@ -12,7 +12,10 @@ static const struct rte_ether_addr gateway_mac = {.addr_bytes = {0x00, 0x00, 0x5
 struct port_fwd {
 	struct rte_ether_addr mac; // own: fabric address, or the virtual gateway's
 	uint8_t role;
+	uint8_t input;        // enum port_input
 	uint8_t source_check; // enum source_check, never DEFAULT
+	uint8_t boot;         // enum boot_service: what the guest's requests are answered for
+	bool allow_router, allow_dhcp_server;
 	bool proxy_arp, gateway_echo, stateful;
 	uint8_t ring_full;
 	uint16_t vrf, bridge;  // UINT16_MAX = none
@@ -26,14 +29,25 @@ struct port_fwd {
 	uint32_t ip4[PORT_MAX_ADDRS]; // own addresses, network byte order
 	uint8_t ip6[PORT_MAX_ADDRS][16];
 	struct rte_ether_addr guest_mac; // zero: any
+	uint64_t guest_ip4;              // its MAC, and the type of IPv4, as in the header of its frames; MAC zero: 0
 	uint32_t guest4;                 // the guest's first address that is no prefix and no gateway; zero: none
 	uint8_t guest6[16];
+	uint32_t boot_server4; // as which DHCPv4 is answered, network byte order; zero: none
 	uint8_t n_guests;
 	struct ip_prefix guests[PORT_MAX_ADDRS];
 };
 
+extern bool port_buffers_lacked;             // since the master last looked. Workers: wo, master: rw
 extern struct port *port_table[PORT_MAX];    // workers: ro (RCU)
 extern struct port_fwd *port_fwds[PORT_MAX]; // workers: ro (RCU); never NULL where port_table is not
+
+// The sub-ports of a port by their tags: ids of ports, 0 = there is none. Master: wo, workers: ro.
+#define TAGS 4096
+struct trunk {
+	uint16_t once[TAGS];   // by the 802.1Q tag
+	uint16_t *twice[TAGS]; // by the 802.1ad tag, then by the 802.1Q tag within; NULL: none (RCU)
+};
+extern struct trunk *port_trunks[PORT_MAX]; // workers: ro (RCU); NULL: the port has no sub-ports
 
 struct port *port_get(uint16_t id);           // NULL: there is none
 struct port *port_find(const char *name);     // NULL: there is none
@@ -83,6 +97,9 @@ int port_del(const char *name, struct error *err);
 void port_del_all(void);
 // Sends what the kernel gets of this fabric port's traffic to a host port, 0 = to none.
 int port_set_host(struct port *fabric, uint16_t host, struct error *err);
+int port_set_input(struct port *port, uint8_t input, struct error *err); // enum port_input
+// A sub-port of this port, the first one behind `last` in the order of ids (NULL: of all). NULL: no more.
+struct port *port_next_sub(const struct port *parent, const struct port *last);
 int port_config_check(struct port_config *cfg, struct error *err); // fills defaults
 const struct port_ops *port_kind_find(const char *kind);           // NULL: there is no such kind
 // Restricts the kinds of new ports: "tap,vhost". Before the first port. Returns 0, or -EINVAL with err.

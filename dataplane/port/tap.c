@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tap ports: their queues, link state, removal. tap_device.c makes the interface.
 //
-// The kernel delivers whole frames with complete checksums, because no offload is offered (no IFF_VNET_HDR). The
-// descriptors keep working when the interface is renamed or moved to another namespace.
+// The kernel hands over large segments and unfinished checksums if the port offers that (tun(4): IFF_VNET_HDR,
+// TUNSETOFFLOAD). The descriptors keep working when the interface is renamed or moved to another namespace.
 #include "port/tap.h"
 
 #include <errno.h>
@@ -17,6 +17,7 @@
 
 #include "base/check.h"
 #include "base/event.h"
+#include "base/log.h"
 #include "base/wake_fd.h"
 #include "port/tap_device.h"
 
@@ -32,6 +33,8 @@ EVENT_KIND(port_interface_restored, WARNING,
 EVENT_KIND(port_interface_not_restored, ERROR,
 	   "The deleted interface of a host port cannot be recreated, perhaps because its network namespace was "
 	   "deleted. The daemon retries each second.");
+
+enum port_taps port_taps;
 
 // Watched by level: the edge of a packet that was polled already would wake the worker for nothing.
 static int tap_watch_queue(struct tap_queue *q, struct error *err)
@@ -62,17 +65,25 @@ static void tap_free(struct tap *t)
 	port_watch_free(t->watch);
 	for (i = 0; i < t->n_queues; i++) {
 		if (t->queues[i].fd >= 0)
-			close(t->queues[i].fd); // closing the last one removes the interface
+			close(t->queues[i].fd); // closing the last one removes the interface, unless it outlives them
 		if (t->queues[i].wake_fd >= 0)
 			close(t->queues[i].wake_fd);
-		rte_pktmbuf_free_bulk(t->queues[i].spare, t->queues[i].n_spare);
+		rte_pktmbuf_free_bulk(t->queues[i].spare + t->queues[i].used, TAP_SPARE - t->queues[i].used);
 	}
 	rte_free(t);
 }
 
+// Large segments and unfinished checksums are for guests: the fabric's packets, and those of the host, are whole.
+static bool tap_has_header(const struct port_config *cfg)
+{
+	return cfg->role == PORT_TENANT && cfg->offload != PORT_OFFLOAD_NONE;
+}
+
 static uint16_t segs_for(const struct tap_queue *q, uint16_t mtu)
 {
-	return (uint16_t)((mtu + PORT_L2_OVERHEAD) / q->room + 1); // one byte more than a frame, to detect longer ones
+	unsigned longest = q->vnet ? VNET_LONGEST : (unsigned)(mtu + PORT_L2_OVERHEAD);
+
+	return (uint16_t)(longest / q->room + 1); // one byte more than a frame, to detect longer ones
 }
 
 static struct tap *tap_new(struct port *port, const struct port_config *cfg)
@@ -89,6 +100,8 @@ static struct tap *tap_new(struct port *port, const struct port_config *cfg)
 		t->queues[i].fd = t->queues[i].wake_fd = -1;
 		t->queues[i].pool = port_pool(SOCKET_ID_ANY);
 		t->queues[i].room = (uint16_t)(port_pool_data_room() - RTE_PKTMBUF_HEADROOM);
+		t->queues[i].vnet = tap_has_header(cfg);
+		t->queues[i].used = TAP_SPARE;
 		t->queues[i].segs = segs_for(&t->queues[i], cfg->mtu);
 	}
 	return t;
@@ -109,8 +122,11 @@ static int tap_check_ifname(const struct port_config *cfg, struct error *err)
 static int tap_create_in(const struct port_config *cfg, struct tap *t, struct error *err)
 {
 	// Without a hypervisor the guest is the kernel itself: the interface gets its MAC.
-	struct tap_request r = {
-		.queues = t->n_queues, .mtu = cfg->mtu, .mac = cfg->role == PORT_HOST ? t->port->mac : cfg->guest_mac};
+	struct tap_request r = {.queues = t->n_queues,
+				.mtu = cfg->mtu,
+				.vnet = tap_has_header(cfg),
+				.adopt = port_taps == PORT_TAPS_OUTLIVE,
+				.mac = cfg->role == PORT_HOST ? t->port->mac : cfg->guest_mac};
 	int fds[PORT_MAX_QUEUES], ret;
 	uint16_t i;
 
@@ -121,9 +137,21 @@ static int tap_create_in(const struct port_config *cfg, struct tap *t, struct er
 		return ret;
 	for (i = 0; i < t->n_queues; i++)
 		t->queues[i].fd = fds[i];
+	if (r.vnet)
+		__atomic_store_n(&t->port->takes, tap_device_offer(fds[0], cfg->offload == PORT_OFFLOAD_ALL),
+				 __ATOMIC_RELAXED);
 	for (i = 0; i < t->n_queues && ret == 0; i++)
 		ret = tap_watch_queue(&t->queues[i], err);
 	return ret;
+}
+
+// An interface of before this process that cannot be opened now is left as it is.
+static void tap_outlive(const struct tap *t)
+{
+	int ret = port_taps == PORT_TAPS_OUTLIVE ? tap_device_persist(t->queues[0].fd, true) : 0;
+
+	if (ret < 0)
+		LOG(WARNING, "tap %s: the interface ends with this process: %s", t->ifname, strerror(-ret));
 }
 
 // Replaces the old interface's descriptors by the new one's while workers use them.
@@ -149,6 +177,7 @@ static void tap_restore(struct tap *t)
 	if (cfg->role != PORT_HOST || t->tries++ % RESTORE_EVERY != 0 || (fresh = tap_new(t->port, cfg)) == NULL)
 		return;
 	if (tap_create_in(cfg, fresh, &err) == 0) {
+		tap_outlive(fresh);
 		tap_replace_queues(t, fresh);
 		t->gone = false;
 		t->tries = 0;
@@ -206,6 +235,7 @@ static int tap_open(struct port *port, const struct port_config *cfg, struct err
 		tap_free(t);
 		return ret;
 	}
+	tap_outlive(t);
 	for (i = 0; i < t->n_queues; i++)
 		port->queues[i].priv = &t->queues[i];
 	port->n_queues = t->n_queues;
@@ -219,6 +249,10 @@ static int tap_open(struct port *port, const struct port_config *cfg, struct err
 
 static void tap_close(struct port *port)
 {
+	const struct tap *t = port->priv;
+
+	if (port_taps == PORT_TAPS_OUTLIVE)
+		tap_device_persist(t->queues[0].fd, false);
 	tap_free(port->priv);
 	port_pool_release(port);
 	port->priv = NULL;

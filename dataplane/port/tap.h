@@ -3,11 +3,14 @@
 #pragma once
 
 #include <linux/if.h>
+#include <sys/uio.h>
 
+#include "port/pause.h"
 #include "port/port_kinds.h"
+#include "port/vnet.h"
 
 #define TAP_SPARE 64 // empty buffers that a queue keeps
-static_assert(TAP_SPARE > (LIMIT_PORT_MTU_MAX + PORT_L2_OVERHEAD) / PORT_POOL_ROOM + 1, "one frame always fits");
+static_assert(TAP_SPARE > VNET_LONGEST / PORT_POOL_ROOM + 1, "one frame always fits");
 
 struct tap_queue {
 	int fd;
@@ -15,11 +18,13 @@ struct tap_queue {
 	struct rte_mempool *pool;
 	uint16_t room; // bytes of a frame in each buffer
 	uint16_t segs; // buffers for the largest frame; master: rw, receiving worker: ro
+	bool vnet;     // each frame has a virtio-net header
 	// Receiving worker: rw, master: ro.
-	uint64_t next_poll; // TSC
-	uint32_t pause;     // TSC cycles, grows while the queue is empty
-	uint16_t n_spare;
+	struct pause pause;
+	uint16_t used; // of the spare buffers; those behind it are empty
 	struct rte_mbuf *spare[TAP_SPARE];
+	struct virtio_net_hdr header;
+	struct iovec iov[1 + TAP_SPARE]; // iov[1 + i] is spare[i]; the one in front of a frame's is the header
 	uint64_t truncated, no_buffer;
 	// Sending worker: rw, master: ro.
 	uint64_t tx_errors __rte_cache_aligned;

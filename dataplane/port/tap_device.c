@@ -14,25 +14,48 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-static int open_queue(const char *ifname, bool first, struct error *err)
+// Since Linux 6.2; older headers do not have them.
+#define OFFER_USO4 0x20
+#define OFFER_USO6 0x40
+
+// IFF_MULTI_QUEUE is for several queues only: with it the kernel makes queueing disciplines for 256 queues, which take
+// memory, and time to create and delete an interface.
+static int attach_queue(int fd, const struct tap_request *r, bool exclusive)
 {
-	struct ifreq ifr = {.ifr_flags = (short)(IFF_TAP | IFF_NO_PI | IFF_MULTI_QUEUE | (first ? IFF_TUN_EXCL : 0))};
-	int fd = open("/dev/net/tun", O_RDWR | O_NONBLOCK | O_CLOEXEC), code;
+	struct ifreq ifr = {.ifr_flags = (short)(IFF_TAP | IFF_NO_PI | (r->queues > 1 ? IFF_MULTI_QUEUE : 0) |
+						 (exclusive ? IFF_TUN_EXCL : 0) | (r->vnet ? IFF_VNET_HDR : 0))};
+
+	snprintf(ifr.ifr_name, sizeof(ifr.ifr_name), "%s", r->ifname);
+	return ioctl(fd, TUNSETIFF, &ifr) == 0 ? 0 : -errno;
+}
+
+static bool name_is_taken(int ret)
+{
+	return ret == -EBUSY || ret == -EEXIST || ret == -EINVAL;
+}
+
+// The first queue is that of a new interface, else of one that outlived the process that made it.
+static int open_queue(const struct tap_request *r, bool first, bool *adopted, struct error *err)
+{
+	int fd = open("/dev/net/tun", O_RDWR | O_NONBLOCK | O_CLOEXEC), ret;
 
 	if (fd < 0)
 		return error_set(err, errno, "port.kind", "tap",
 				 "a kernel with the tun module (modprobe tun), and the right to open it",
 				 "/dev/net/tun cannot be opened: %s", strerror(errno));
-	snprintf(ifr.ifr_name, sizeof(ifr.ifr_name), "%s", ifname);
-	if (ioctl(fd, TUNSETIFF, &ifr) == 0)
+	ret = attach_queue(fd, r, first);
+	if (first && r->adopt && name_is_taken(ret)) {
+		*adopted = true;
+		ret = attach_queue(fd, r, false);
+	}
+	if (ret == 0)
 		return fd;
-	code = errno;
 	close(fd);
-	if (code == EBUSY || code == EEXIST || code == EINVAL)
-		return error_set(err, EEXIST, "tap.ifname", ifname, "a name that is free in the namespace",
+	if (name_is_taken(ret))
+		return error_set(err, EEXIST, "tap.ifname", r->ifname, "a name that is free in the namespace",
 				 "exists already");
-	return error_set(err, code, "tap.ifname", ifname, "CAP_NET_ADMIN in the namespace", "cannot be created: %s",
-			 strerror(code));
+	return error_set(err, -ret, "tap.ifname", r->ifname, "CAP_NET_ADMIN in the namespace", "cannot be created: %s",
+			 strerror(-ret));
 }
 
 // The interface may have been renamed since it was created. A socket is not kept, because it would keep the namespace
@@ -65,12 +88,22 @@ int tap_device_set_mtu(int fd, uint16_t mtu, struct error *err)
 				    strerror(-ret));
 }
 
+// To set the MAC that the interface has would cost the kernel's neighbours.
+static bool has_mac(int fd, const struct tap_request *r)
+{
+	struct ifreq ifr = {};
+
+	return if_ioctl(fd, SIOCGIFHWADDR, &ifr) == 0 && memcmp(ifr.ifr_hwaddr.sa_data, &r->mac, sizeof(r->mac)) == 0;
+}
+
 static int set_mac(int fd, const struct tap_request *r, struct error *err)
 {
 	struct ifreq ifr = {.ifr_hwaddr.sa_family = ARPHRD_ETHER};
 	char text[18];
 	int ret;
 
+	if (has_mac(fd, r))
+		return 0;
 	memcpy(ifr.ifr_hwaddr.sa_data, &r->mac, sizeof(r->mac));
 	ret = if_ioctl(fd, SIOCSIFHWADDR, &ifr);
 	return ret == 0 ? 0
@@ -91,13 +124,31 @@ static int set_up(int fd, const struct tap_request *r, struct error *err)
 				    strerror(-ret));
 }
 
+uint16_t tap_device_offer(int fd, bool large)
+{
+	const unsigned long tcp = TUN_F_CSUM | TUN_F_TSO4 | TUN_F_TSO6 | TUN_F_TSO_ECN;
+	const uint16_t takes = PORT_TAKES_CHECKSUM | PORT_TAKES_TCP4 | PORT_TAKES_TCP6 | PORT_TAKES_ECN;
+
+	if (large && ioctl(fd, TUNSETOFFLOAD, tcp | OFFER_USO4 | OFFER_USO6) == 0)
+		return takes | PORT_TAKES_UDP4 | PORT_TAKES_UDP6;
+	if (large && ioctl(fd, TUNSETOFFLOAD, tcp) == 0)
+		return takes;
+	return ioctl(fd, TUNSETOFFLOAD, (unsigned long)TUN_F_CSUM) == 0 ? PORT_TAKES_CHECKSUM : 0;
+}
+
+int tap_device_persist(int fd, bool on)
+{
+	return ioctl(fd, TUNSETPERSIST, (unsigned long)on) < 0 ? -errno : 0;
+}
+
 int tap_device_create(const struct tap_request *r, int fds[PORT_MAX_QUEUES], struct error *err)
 {
+	bool adopted = false;
 	uint16_t n = 0;
 	int ret = 0;
 
 	while (n < r->queues && ret == 0) {
-		fds[n] = open_queue(r->ifname, n == 0, err);
+		fds[n] = open_queue(r, n == 0, &adopted, err);
 		if (fds[n] < 0)
 			ret = fds[n];
 		else
@@ -107,7 +158,7 @@ int tap_device_create(const struct tap_request *r, int fds[PORT_MAX_QUEUES], str
 		ret = tap_device_set_mtu(fds[0], r->mtu, err);
 	if (ret == 0 && !rte_is_zero_ether_addr(&r->mac))
 		ret = set_mac(fds[0], r, err);
-	if (ret == 0)
+	if (ret == 0 && !adopted) // somebody may have brought down one that was
 		ret = set_up(fds[0], r, err);
 	while (ret < 0 && n > 0)
 		close(fds[--n]); // closing the last one removes the interface

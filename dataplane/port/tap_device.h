@@ -9,6 +9,8 @@ struct tap_request {
 	char ifname[16];
 	char netns[108]; // name or path, empty: the daemon's own
 	uint16_t queues, mtu;
+	bool vnet;                 // frames have a virtio-net header
+	bool adopt;                // an unused tap of this name is taken as it is, apart from its MTU and MAC
 	struct rte_ether_addr mac; // zero: the kernel chooses
 };
 
@@ -24,6 +26,13 @@ extern struct port_rights port_rights;
 // The same two in the network namespace of the calling thread.
 int tap_device_create(const struct tap_request *r, int fds[PORT_MAX_QUEUES], struct error *err);
 int tap_device_set_mtu(int fd, uint16_t mtu, struct error *err);
+
+// Makes the interface outlive its descriptors, or end with the last of them. Needs no rights. Returns 0 or -errno.
+int tap_device_persist(int fd, bool on);
+
+// Lets the kernel hand over unfinished checksums and, with `large`, large segments of the kinds that it has. Needs no
+// rights. Returns what it takes (PORT_TAKES_*).
+uint16_t tap_device_offer(int fd, bool large);
 
 // Both return the descriptor of a network namespace, or -errno with err filled.
 int tap_device_netns(int fd, struct error *err);         // the one that the interface is in

@@ -1,37 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 // The workers' side of a tap port: one read() or writev() per frame; tun(4) has no batches.
-//
-// An empty poll is a system call too (0.3 us, 1.3 us in a virtual machine), so an idle queue is polled less often:
-// after each empty read it rests for twice as long as before, from TAP_PAUSE_MIN to TAP_PAUSE_MAX. The first packet
-// after silence waits for the rest of that pause.
 #include "port/tap.h"
 
 #include <errno.h>
+#include <string.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include <rte_cycles.h>
-
+#include "base/offload.h"
 #include "base/system_calls.h"
 #include "base/wake_fd.h"
 
-#define TAP_PAUSE_MIN_NS 1000
-#define TAP_PAUSE_MAX_NS 16000
+#define TAP_SEND_MAX 255 // buffers of one frame
 
-static inline uint32_t tap_cycles_of(uint32_t ns)
-{
-	return (uint32_t)(rte_get_tsc_hz() / 1000000 * ns / 1000);
-}
+__thread uint64_t pause_turn;
 
-// Makes a chain of the topmost spare buffers that hold len bytes.
+// Makes a chain of the next spare buffers, which hold len bytes.
 static struct rte_mbuf *tap_take_frame(struct tap_queue *q, uint32_t len)
 {
-	struct rte_mbuf *head = q->spare[--q->n_spare], *m = head;
+	struct rte_mbuf *head = q->spare[q->used++], *m = head;
 
 	head->pkt_len = len;
 	for (; len > q->room; len -= q->room) {
 		m->data_len = q->room;
-		m->next = q->spare[--q->n_spare];
+		m->next = q->spare[q->used++];
 		m = m->next;
 		head->nb_segs++;
 	}
@@ -39,41 +31,47 @@ static struct rte_mbuf *tap_take_frame(struct tap_queue *q, uint32_t len)
 	return head;
 }
 
-static bool tap_io_refill(struct tap_queue *q, uint16_t segs)
+// The buffers of a large frame are prepared once, and serve many short ones.
+static __rte_noinline bool tap_io_refill(struct tap_queue *q, uint16_t segs)
 {
-	if (likely(q->n_spare >= segs))
-		return true;
-	if (rte_pktmbuf_alloc_bulk(q->pool, q->spare + q->n_spare, (unsigned)(TAP_SPARE - q->n_spare)) == 0)
-		q->n_spare = TAP_SPARE;
-	else if (rte_pktmbuf_alloc_bulk(q->pool, q->spare + q->n_spare, (unsigned)(segs - q->n_spare)) == 0)
-		q->n_spare = segs;
-	return q->n_spare >= segs;
+	uint16_t left = TAP_SPARE - q->used, i;
+
+	memmove(q->spare, q->spare + q->used, left * sizeof(q->spare[0]));
+	if (rte_pktmbuf_alloc_bulk(q->pool, q->spare + left, q->used) == 0) {
+		q->used = 0;
+	} else {
+		memmove(q->spare + q->used, q->spare, left * sizeof(q->spare[0]));
+		if (left < segs)
+			return false;
+	}
+	for (i = q->used; i < TAP_SPARE; i++)
+		q->iov[1 + i] = (struct iovec){.iov_base = rte_pktmbuf_mtod(q->spare[i], void *), .iov_len = q->room};
+	return true;
 }
 
-static ssize_t tap_io_read_frame(const struct tap_queue *q, uint16_t segs)
+// Returns the frame's length, 0 or less if there is none.
+static ssize_t tap_io_read_frame(struct tap_queue *q, uint16_t segs)
 {
-	struct iovec iov[TAP_SPARE];
-	uint16_t i;
+	ssize_t len;
 
-	if (segs == 1)
-		return read(q->fd, rte_pktmbuf_mtod(q->spare[q->n_spare - 1], void *), q->room);
-	for (i = 0; i < segs; i++) {
-		iov[i].iov_base = rte_pktmbuf_mtod(q->spare[q->n_spare - 1 - i], void *);
-		iov[i].iov_len = q->room;
-	}
-	return readv(q->fd, iov, segs);
+	if (!q->vnet)
+		return segs == 1 ? read(q->fd, rte_pktmbuf_mtod(q->spare[q->used], void *), q->room)
+				 : readv(q->fd, q->iov + 1 + q->used, segs);
+	q->iov[q->used] = (struct iovec){.iov_base = &q->header, .iov_len = sizeof(q->header)};
+	len = readv(q->fd, q->iov + q->used, 1 + segs);
+	return len - (ssize_t)sizeof(q->header);
 }
 
-static inline void tap_io_rest(struct tap_queue *q, uint16_t received)
+// Drops a frame whose header lies, and counts it.
+static bool tap_io_marked(struct tap_queue *q, const struct port *port, struct rte_mbuf *m)
 {
-	if (received > 0) {
-		q->pause = 0;
-		q->next_poll = 0;
-		return;
-	}
-	q->pause = q->pause == 0 ? tap_cycles_of(TAP_PAUSE_MIN_NS)
-				 : RTE_MIN(q->pause * 2, tap_cycles_of(TAP_PAUSE_MAX_NS));
-	q->next_poll = rte_rdtsc() + q->pause;
+	const struct drop_reason *lie = NULL;
+
+	if (q->header.flags | q->header.gso_type)
+		lie = vnet_read(m, &q->header);
+	if (unlikely(lie != NULL))
+		port_refused(port, m, lie);
+	return lie == NULL;
 }
 
 uint16_t tap_rx(struct port_queue *pq, struct rte_mbuf **pkts, uint16_t n)
@@ -82,23 +80,26 @@ uint16_t tap_rx(struct port_queue *pq, struct rte_mbuf **pkts, uint16_t n)
 	uint16_t segs = __atomic_load_n(&q->segs, __ATOMIC_RELAXED), got = 0, tries;
 	ssize_t len, bytes = 0;
 
-	if (q->pause != 0 && rte_rdtsc() < q->next_poll)
+	if (pause_lasts(&q->pause))
 		return 0;
 	for (tries = 0; tries < n && bytes < PORT_TURN_BYTES; tries++, bytes += len) {
-		if (unlikely(!tap_io_refill(q, segs))) {
+		if (unlikely(q->used + segs > TAP_SPARE) && !tap_io_refill(q, segs)) {
 			q->no_buffer++;
+			port_no_buffer(pq->port);
 			break;
 		}
 		system_calls++;
 		len = tap_io_read_frame(q, segs);
 		if (len <= 0) // empty, or the interface has gone, which the master notices
 			break;
-		if (unlikely(len == (ssize_t)q->room * segs)) // and probably more: longer than the port's MTU allows
+		if (unlikely(len == (ssize_t)q->room * segs)) { // and probably more: longer than the port's MTU allows
 			q->truncated++;
-		else
-			pkts[got++] = tap_take_frame(q, (uint32_t)len);
+			continue;
+		}
+		pkts[got] = tap_take_frame(q, (uint32_t)len);
+		got += !q->vnet || likely(tap_io_marked(q, pq->port, pkts[got]));
 	}
-	tap_io_rest(q, got);
+	pause_after(&q->pause, got);
 	return got;
 }
 
@@ -107,7 +108,7 @@ int tap_arm(struct port_queue *pq)
 {
 	struct tap_queue *q = pq->priv;
 
-	q->pause = 0;
+	q->pause.cycles = 0;
 	return q->wake_fd;
 }
 
@@ -118,22 +119,35 @@ int tap_disarm(struct port_queue *pq, bool signalled)
 	return signalled ? wake_fd_rest(q->wake_fd) : 0;
 }
 
-static ssize_t tap_write_frame(const struct tap_queue *q, const struct rte_mbuf *m)
+// A chain's buffers; h NULL: the frame has no virtio-net header.
+static ssize_t tap_write_chain(const struct tap_queue *q, const struct rte_mbuf *m, struct virtio_net_hdr *h)
 {
-	struct iovec iov[TAP_SPARE];
+	struct iovec iov[TAP_SEND_MAX + 1];
 	int n = 0;
 
-	if (likely(m->nb_segs == 1))
-		return write(q->fd, rte_pktmbuf_mtod(m, const void *), m->data_len);
-	for (; m != NULL && n < TAP_SPARE; m = m->next, n++) {
-		iov[n].iov_base = rte_pktmbuf_mtod(m, void *);
-		iov[n].iov_len = m->data_len;
-	}
-	if (m != NULL) {
+	if (unlikely(m->nb_segs > TAP_SEND_MAX)) {
 		errno = EMSGSIZE;
 		return -1;
 	}
+	if (h != NULL)
+		iov[n++] = (struct iovec){.iov_base = h, .iov_len = sizeof(*h)};
+	for (; m != NULL; m = m->next, n++)
+		iov[n] = (struct iovec){.iov_base = rte_pktmbuf_mtod(m, void *), .iov_len = m->data_len};
 	return writev(q->fd, iov, n);
+}
+
+static ssize_t tap_write_frame(const struct tap_queue *q, struct rte_mbuf *m)
+{
+	struct virtio_net_hdr h = {0};
+
+	if (q->vnet) {
+		if (offload_is_unfinished(m))
+			vnet_write(m, &h);
+		return tap_write_chain(q, m, &h);
+	}
+	if (likely(m->nb_segs == 1))
+		return write(q->fd, rte_pktmbuf_mtod(m, const void *), m->data_len);
+	return tap_write_chain(q, m, NULL);
 }
 
 uint16_t tap_tx(struct port_queue *pq, struct rte_mbuf **pkts, uint16_t n)

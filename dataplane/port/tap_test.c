@@ -14,7 +14,15 @@
 
 #include <cmocka.h>
 
+#include <linux/if_ether.h>
+#include <rte_cycles.h>
+#include <rte_ip.h>
+#include <rte_tcp.h>
+
+#include "base/offload.h"
+#include "base/system_calls.h"
 #include "port/port_fixture.h"
+#include "port/vnet.h"
 
 #define NETNS "portstest"
 
@@ -27,17 +35,22 @@ static struct port_config config(const char *ifname, uint16_t queues)
 }
 
 // The other side, which receives the frames that the kernel's stack would get.
-static int packet_socket(const char *ifname)
+static int packet_socket_of(const char *ifname, uint16_t protocol)
 {
 	struct sockaddr_ll ll = {
-		.sll_family = AF_PACKET, .sll_protocol = htons(0x88b5), .sll_ifindex = (int)if_nametoindex(ifname)};
+		.sll_family = AF_PACKET, .sll_protocol = htons(protocol), .sll_ifindex = (int)if_nametoindex(ifname)};
 	struct timeval tv = {.tv_sec = 2};
-	int fd = socket(AF_PACKET, SOCK_RAW, htons(0x88b5));
+	int fd = socket(AF_PACKET, SOCK_RAW, htons(protocol));
 
 	assert_true(fd >= 0 && ll.sll_ifindex > 0);
 	assert_int_equal(bind(fd, (struct sockaddr *)&ll, sizeof(ll)), 0);
 	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &tv, sizeof(tv));
 	return fd;
+}
+
+static int packet_socket(const char *ifname)
+{
+	return packet_socket_of(ifname, 0x88b5);
 }
 
 static void expect_from_port(struct port *p, uint16_t queue, int fd, unsigned len)
@@ -112,7 +125,7 @@ static void both_ways(void **state)
 static void jumbo(void **state)
 {
 	struct port_config cfg = config("ports-t1", 1);
-	struct port *p = fixture_must_open(&cfg);
+	struct port *p;
 	static uint8_t big[20000];
 	struct port_stats stats;
 	struct error err;
@@ -120,6 +133,8 @@ static void jumbo(void **state)
 	unsigned i, n;
 	int fd;
 
+	cfg.offload = PORT_OFFLOAD_NONE;
+	p = fixture_must_open(&cfg);
 	memset(big, 0xff, sizeof(big));
 	assert_int_equal(p->ops->set_mtu(p, 9000, &err), 0);
 	assert_int_equal(fixture_run("ip -o link show ports-t1 | grep -q 'mtu 9000'"), 0);
@@ -147,6 +162,126 @@ static void jumbo(void **state)
 	assert_string_equal(err.field, "port.mtu");
 	close(fd);
 	fixture_close(p);
+}
+
+#define PAYLOAD 6000
+#define SIZE 1400
+
+struct large { // what a socket with PACKET_VNET_HDR sends and receives
+	struct virtio_net_hdr h;
+	struct rte_ether_hdr eth;
+	struct rte_ipv4_hdr ip;
+	struct rte_tcp_hdr tcp;
+	uint8_t payload[PAYLOAD];
+} __attribute__((packed));
+
+static struct large large_segment(void)
+{
+	struct large l = {.h = {VIRTIO_NET_HDR_F_NEEDS_CSUM, VIRTIO_NET_HDR_GSO_TCPV4, 54, SIZE, 34, 16},
+			  .eth = {.dst_addr.addr_bytes = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff},
+				  .src_addr.addr_bytes = {2},
+				  .ether_type = RTE_BE16(RTE_ETHER_TYPE_IPV4)},
+			  .ip = {.version_ihl = 0x45,
+				 .total_length = RTE_BE16(40 + PAYLOAD),
+				 .time_to_live = 64,
+				 .next_proto_id = IPPROTO_TCP,
+				 .src_addr = RTE_BE32(0x0a000001),
+				 .dst_addr = RTE_BE32(0x0a000002)},
+			  .tcp = {.src_port = 1, .dst_port = 2, .data_off = 0x50, .tcp_flags = RTE_TCP_ACK_FLAG}};
+
+	memset(l.payload, 0x77, sizeof(l.payload));
+	l.ip.hdr_checksum = rte_ipv4_cksum(&l.ip);
+	l.tcp.cksum = rte_ipv4_phdr_cksum(&l.ip, 0);
+	return l;
+}
+
+static int large_socket(const char *ifname)
+{
+	int fd = packet_socket_of(ifname, ETH_P_IP), on = 1;
+
+	assert_int_equal(setsockopt(fd, SOL_PACKET, PACKET_VNET_HDR, &on, sizeof(on)), 0);
+	return fd;
+}
+
+static struct rte_mbuf *receive_ip(struct port *p)
+{
+	struct rte_mbuf *m;
+
+	while (fixture_receive(p, 0, &m, 1, 1000) == 1) {
+		if (rte_pktmbuf_mtod(m, const struct rte_ether_hdr *)->ether_type == RTE_BE16(RTE_ETHER_TYPE_IPV4))
+			return m;
+		rte_pktmbuf_free(m);
+	}
+	return NULL;
+}
+
+// A large segment passes whole in both directions, and the checksum's field holds the sum of the pseudo header.
+static void large_segments(void **state)
+{
+	struct port_config cfg = config("ports-t7", 1);
+	struct port *p = fixture_must_open(&cfg);
+	struct large l = large_segment(), got;
+	struct rte_mbuf *m;
+	int fd;
+
+	assert_int_equal(p->takes & PORT_TAKES_TCP4, PORT_TAKES_TCP4);
+	assert_true(fixture_wait_link(p, true, 1000));
+	fd = large_socket("ports-t7");
+	assert_int_equal(send(fd, &l, sizeof(l), 0), sizeof(l));
+	m = receive_ip(p);
+	assert_non_null(m);
+	rte_mbuf_sanity_check(m, 1);
+	assert_int_equal(m->pkt_len, sizeof(l) - sizeof(l.h));
+	assert_int_equal(m->ol_flags, RTE_MBUF_F_TX_TCP_SEG | RTE_MBUF_F_TX_TCP_CKSUM | RTE_MBUF_F_TX_IPV4);
+	assert_int_equal(m->tso_segsz, SIZE);
+	assert_int_equal(p->ops->tx(&p->queues[0], &m, 1), 1);
+	assert_int_equal(recv(fd, &got, sizeof(got), 0), sizeof(got));
+	assert_int_equal(got.h.gso_size, SIZE);
+	assert_memory_equal(&got.eth, &l.eth, sizeof(l) - sizeof(l.h));
+	// What its header says is a lie: the frame is dropped with a reason.
+	l.h.gso_size = 1; // 6,000 packets
+	fixture_refused = NULL;
+	if (send(fd, &l, sizeof(l), 0) == sizeof(l)) { // the kernel may refuse it first
+		assert_null(receive_ip(p));
+		assert_string_equal(fixture_refused->name, "offload_pieces");
+	}
+	close(fd);
+	fixture_close(p);
+}
+
+// With --offload none the kernel cuts the segment and computes the checksums; with checksum it only cuts.
+static void offered(void **state)
+{
+	static const enum port_offload offload[] = {PORT_OFFLOAD_NONE, PORT_OFFLOAD_CHECKSUM};
+	struct port_config cfg = config("ports-t8", 1);
+	struct large l = large_segment();
+	struct rte_mbuf *m;
+	struct port *p;
+	unsigned i, k;
+	int fd;
+
+	for (i = 0; i < RTE_DIM(offload); i++) {
+		cfg.offload = offload[i];
+		p = fixture_must_open(&cfg);
+		assert_int_equal(p->takes, i == 0 ? 0 : PORT_TAKES_CHECKSUM);
+		assert_true(fixture_wait_link(p, true, 1000));
+		fd = large_socket("ports-t8");
+		assert_int_equal(send(fd, &l, sizeof(l), 0), sizeof(l));
+		for (k = 0; k < 5; k++) {
+			m = receive_ip(p);
+			assert_non_null(m);
+			assert_int_equal(m->pkt_len, k < 4 ? 54 + SIZE : 54 + PAYLOAD - 4 * SIZE);
+			assert_false(offload_is_large(m));
+			if (!offload_is_unfinished(m))
+				assert_int_equal(rte_ipv4_udptcp_cksum_verify(rte_pktmbuf_mtod_offset(m, void *, 14),
+									      rte_pktmbuf_mtod_offset(m, void *, 34)),
+						 0);
+			assert_true(i == 1 || !offload_is_unfinished(m));
+			rte_pktmbuf_free(m);
+		}
+		close(fd);
+		fixture_close(p);
+	}
 }
 
 static void other_namespace(void **state)
@@ -206,6 +341,44 @@ static void deleted(void **state)
 	fixture_close(p);
 }
 
+#define IDLE_TAPS 12
+#define IDLE_READS 1000
+
+static void idle_poll_all(struct port **ports)
+{
+	struct rte_mbuf *m;
+	unsigned i;
+
+	for (i = 0; i < IDLE_TAPS; i++)
+		if (ports[i]->ops->rx(&ports[i]->queues[0], &m, 1) == 1)
+			rte_pktmbuf_free(m);
+}
+
+// However many idle queues a worker polls, they take a part of its time: one empty read in 8 us.
+static void idle_taps_take_turns(void **state)
+{
+	uint64_t begin, us = rte_get_tsc_hz() / 1000000, calls;
+	struct port *ports[IDLE_TAPS];
+	struct port_config cfg;
+	char name[16];
+	unsigned i;
+
+	for (i = 0; i < IDLE_TAPS; i++) {
+		snprintf(name, sizeof(name), "ports-i%u", i);
+		cfg = config(name, 1);
+		snprintf(cfg.name, sizeof(cfg.name), "idle%u", i);
+		ports[i] = fixture_must_open(&cfg);
+	}
+	for (begin = rte_rdtsc(); rte_rdtsc() - begin < 20000 * us;) // the kernel greets a new interface's link
+		idle_poll_all(ports);
+	begin = rte_rdtsc();
+	for (calls = system_calls; system_calls - calls < IDLE_READS;)
+		idle_poll_all(ports);
+	assert_true(rte_rdtsc() - begin > 6 * us * IDLE_READS);
+	for (i = 0; i < IDLE_TAPS; i++)
+		fixture_close(ports[i]);
+}
+
 static void refused(void **state)
 {
 	struct port_config cfg = config("lo", 1);
@@ -244,9 +417,10 @@ static void refused(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(both_ways),       cmocka_unit_test(jumbo),
-					   cmocka_unit_test(other_namespace), cmocka_unit_test(moved),
-					   cmocka_unit_test(deleted),         cmocka_unit_test(refused)};
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(both_ways),      cmocka_unit_test(jumbo),   cmocka_unit_test(other_namespace),
+		cmocka_unit_test(moved),          cmocka_unit_test(deleted), cmocka_unit_test(refused),
+		cmocka_unit_test(large_segments), cmocka_unit_test(offered), cmocka_unit_test(idle_taps_take_turns)};
 
 	fixture_require();
 	return cmocka_run_group_tests(tests, fixture_start, fixture_stop);

@@ -6,29 +6,55 @@
 #include "port/vhost.h"
 
 #include <errno.h>
+#include <libgen.h>
 #include <pwd.h>
 #include <stdio.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include <rte_malloc.h>
+#include <rte_string_fns.h>
 #include <rte_vhost.h>
 
+#include "base/event.h"
 #include "base/log.h"
 #include "base/socket_access.h"
 #include "base/wake_fd.h"
 
+EVENT_KIND(
+	vhost_message_refused, WARNING,
+	"The process behind a vhost-user socket sent a message of a protocol feature that the router does not offer, "
+	"and was disconnected. No ordinary front end does so. Each time may cost the daemon a file descriptor; after "
+	"16 times the port takes no more connections. Stop that process, then delete and add the port.");
+
+EVENT_KIND(
+	vhost_ring_refused, WARNING,
+	"The process behind a vhost-user socket set up a ring with fewer than 32 or more than 1,024 entries, and was "
+	"disconnected: the router takes 32 packets at once, and may have to follow all entries for one packet. Set the "
+	"queue sizes of its network device (QEMU: rx_queue_size and tx_queue_size; net_virtio_user: queue_size).");
+
 #define VHOST_RETRY_MS 100
 #define VHOST_GROUP "kvm" // QEMU's on Debian, Red Hat and their kin
 
-// The router moves whole packets. Guests must not leave checksums or segmentation to it, or expect merged segments.
-#define VHOST_NO_FEATURES                                                                                    \
-	(1ULL << VIRTIO_NET_F_CSUM | 1ULL << VIRTIO_NET_F_GUEST_CSUM | 1ULL << VIRTIO_NET_F_GSO |            \
-	 1ULL << VIRTIO_NET_F_HOST_TSO4 | 1ULL << VIRTIO_NET_F_HOST_TSO6 | 1ULL << VIRTIO_NET_F_HOST_ECN |   \
-	 1ULL << VIRTIO_NET_F_HOST_UFO | 1ULL << VIRTIO_NET_F_GUEST_TSO4 | 1ULL << VIRTIO_NET_F_GUEST_TSO6 | \
-	 1ULL << VIRTIO_NET_F_GUEST_ECN | 1ULL << VIRTIO_NET_F_GUEST_UFO)
+// UDP fragmentation, and the old feature for all kinds at once, are never offered. The library does not tell a guest
+// about CWR. In packed rings each descriptor of a chain may refer to a table: for a frame to the guest, the library
+// follows as many descriptors as the third power of the ring's length, which takes two seconds with 1,024 entries.
+#define VHOST_NEVER                                                                                  \
+	(1ULL << VIRTIO_NET_F_GSO | 1ULL << VIRTIO_NET_F_HOST_UFO | 1ULL << VIRTIO_NET_F_GUEST_UFO | \
+	 1ULL << VIRTIO_NET_F_GUEST_ECN | 1ULL << VIRTIO_F_RING_PACKED)
+#define VHOST_CHECKSUM (1ULL << VIRTIO_NET_F_CSUM | 1ULL << VIRTIO_NET_F_GUEST_CSUM)
+#define VHOST_LARGE                                                                                        \
+	(1ULL << VIRTIO_NET_F_HOST_TSO4 | 1ULL << VIRTIO_NET_F_HOST_TSO6 | 1ULL << VIRTIO_NET_F_HOST_ECN | \
+	 1ULL << VIRTIO_NET_F_GUEST_TSO4 | 1ULL << VIRTIO_NET_F_GUEST_TSO6)
+
+static const uint64_t vhost_refused[] = {
+	[PORT_OFFLOAD_ALL] = VHOST_NEVER,
+	[PORT_OFFLOAD_CHECKSUM] = VHOST_NEVER | VHOST_LARGE,
+	[PORT_OFFLOAD_NONE] = VHOST_NEVER | VHOST_LARGE | VHOST_CHECKSUM,
+};
 
 // The library logs each message of each guest at INFO, each attempt to connect at WARNING, and from workers what a
 // guest does wrong at ERR. A level that was raised to DEBUG is left alone.
@@ -42,7 +68,8 @@ static void vhost_quiet(const char *type, uint32_t wanted)
 
 static int vhost_start(struct vhost *v)
 {
-	uint64_t flags = RTE_VHOST_USER_NET_COMPLIANT_OL_FLAGS | RTE_VHOST_USER_LINEARBUF_SUPPORT |
+	uint64_t flags = RTE_VHOST_USER_NET_COMPLIANT_OL_FLAGS |
+			 (v->offload == PORT_OFFLOAD_ALL ? 0 : RTE_VHOST_USER_LINEARBUF_SUPPORT) |
 			 (v->client ? RTE_VHOST_USER_CLIENT | RTE_VHOST_USER_NO_RECONNECT : 0);
 	int ret;
 
@@ -50,7 +77,7 @@ static int vhost_start(struct vhost *v)
 	if (rte_vhost_driver_register(v->path, flags) < 0)
 		return errno ? -errno : -ENOSPC;
 	v->registered = true;
-	ret = rte_vhost_driver_disable_features(v->path, VHOST_NO_FEATURES);
+	ret = rte_vhost_driver_disable_features(v->path, vhost_refused[v->offload]);
 	if (ret == 0)
 		ret = rte_vhost_driver_callback_register(v->path, &vhost_callbacks);
 	if (ret == 0) {
@@ -80,7 +107,7 @@ static bool vhost_is_connected(struct vhost *v)
 
 static void vhost_reconnect(struct vhost *v)
 {
-	if (v->registered && vhost_is_connected(v))
+	if ((v->registered && vhost_is_connected(v)) || v->told_refused >= VHOST_MOST_REFUSED)
 		return;
 	vhost_stop(v);
 	if (access(v->path, F_OK) == 0 && vhost_start(v) < 0)
@@ -108,10 +135,49 @@ static void report_peers(struct vhost *v)
 	v->up = up;
 }
 
+static void vhost_report_refused(struct vhost *v)
+{
+	char subject[64];
+	unsigned n;
+
+	pthread_mutex_lock(&vhost_lock);
+	n = v->refused;
+	pthread_mutex_unlock(&vhost_lock);
+	if (n == v->told_refused)
+		return;
+	v->told_refused = n;
+	snprintf(subject, sizeof(subject), "port %s", v->port->cfg.name);
+	event_report(
+		vhost_message_refused, subject,
+		"the front end sent GET_INFLIGHT_FD or SET_INFLIGHT_FD, which was not offered: disconnected, %u of %d "
+		"times%s",
+		n, VHOST_MOST_REFUSED, n >= VHOST_MOST_REFUSED ? "; the port takes no more connections" : "");
+}
+
+// A front end connects again and again: the first time is an event, and then each time that there were twice as many.
+static void vhost_report_bad_rings(struct vhost *v)
+{
+	char subject[64];
+	unsigned n;
+
+	pthread_mutex_lock(&vhost_lock);
+	n = v->bad_rings;
+	pthread_mutex_unlock(&vhost_lock);
+	if (n == 0 || n < 2 * v->told_bad_rings)
+		return;
+	v->told_bad_rings = n;
+	snprintf(subject, sizeof(subject), "port %s", v->port->cfg.name);
+	event_report(vhost_ring_refused, subject,
+		     "the front end set up a ring with fewer than %d or more than %d entries: disconnected, %u times",
+		     VHOST_SHORTEST_RING, VHOST_LONGEST_RING, n);
+}
+
 static void vhost_on_watch(void *arg)
 {
 	struct vhost *v = arg;
 
+	vhost_report_bad_rings(v);
+	vhost_report_refused(v);
 	report_peers(v);
 	if (v->client)
 		vhost_reconnect(v);
@@ -131,22 +197,45 @@ static int vhost_refuse_path(const char *path, int code, struct error *err)
 	return error_set(err, code, "vhost.socket", path, valid, "cannot be bound: %s", strerror(code));
 }
 
-// A server's path must not be in use; a socket that nobody listens on is removed.
-static int vhost_check_path(const char *path, struct error *err)
+// Whether a socket can be bound there, as far as can be told without one.
+static bool vhost_path_is_free(const char *path)
 {
-	struct sockaddr_un un = {.sun_family = AF_UNIX};
-	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), ret;
+	char dir[sizeof(((struct sockaddr_un *)NULL)->sun_path)];
+	struct statvfs fs;
+	struct stat st;
+
+	if (lstat(path, &st) == 0 || errno != ENOENT)
+		return false;
+	rte_strscpy(dir, path, sizeof(dir));
+	return access(dirname(dir), W_OK | X_OK) == 0 && statvfs(dir, &fs) == 0 && fs.f_favail > 0 && fs.f_bavail > 0;
+}
+
+static void vhost_remove_stale(const struct sockaddr_un *un)
+{
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	struct stat st;
 
 	if (fd < 0)
-		return error_set(err, errno, NULL, NULL, NULL, "no socket: %s", strerror(errno));
-	memcpy(un.sun_path, path, strlen(path));
-	if (lstat(path, &st) == 0 && S_ISSOCK(st.st_mode) && connect(fd, (struct sockaddr *)&un, sizeof(un)) < 0 &&
-	    errno == ECONNREFUSED)
-		unlink(path);
+		return;
+	if (lstat(un->sun_path, &st) == 0 && S_ISSOCK(st.st_mode) &&
+	    connect(fd, (const struct sockaddr *)un, sizeof(*un)) < 0 && errno == ECONNREFUSED)
+		unlink(un->sun_path);
 	close(fd);
+}
+
+// A server's path must not be in use; a socket that nobody listens on is removed. The library reports no reason when it
+// cannot bind a socket, so one is bound here first, unless it will be able to: a takeover adds many ports in a hurry.
+static int vhost_check_path(const char *path, struct error *err)
+{
+	struct sockaddr_un un = {.sun_family = AF_UNIX};
+	int fd, ret;
+
+	if (vhost_path_is_free(path))
+		return 0;
+	memcpy(un.sun_path, path, strlen(path));
+	vhost_remove_stale(&un);
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	ret = fd < 0 || bind(fd, (struct sockaddr *)&un, sizeof(un)) < 0 ? -errno : 0; // the library reports no reason
+	ret = fd < 0 || bind(fd, (struct sockaddr *)&un, sizeof(un)) < 0 ? -errno : 0;
 	if (ret == 0)
 		unlink(path);
 	if (fd >= 0)
@@ -156,18 +245,24 @@ static int vhost_check_path(const char *path, struct error *err)
 	return ret == 0 ? 0 : vhost_refuse_path(path, -ret, err);
 }
 
-static int vhost_check_mtu(uint16_t mtu, struct error *err)
+// Where large segments are offered, the library spreads any frame over buffers.
+static int vhost_check_mtu(enum port_offload offload, uint16_t mtu, struct error *err)
 {
 	unsigned room = port_pool_data_room() - RTE_PKTMBUF_HEADROOM;
 	char value[8], valid[80];
 
-	if ((unsigned)(mtu + PORT_L2_OVERHEAD) <= room)
+	if (offload == PORT_OFFLOAD_ALL || (unsigned)(mtu + PORT_L2_OVERHEAD) <= room)
 		return 0;
 	snprintf(value, sizeof(value), "%u", mtu);
 	snprintf(valid, sizeof(valid), "up to %u, or corelaned with --mbuf-size %u", room - PORT_L2_OVERHEAD,
 		 (unsigned)(mtu + PORT_L2_OVERHEAD));
 	return error_set(err, ERANGE, "port.mtu", value, valid,
-			 "a frame of a vhost-user port has to fit one packet buffer");
+			 "a frame of a vhost-user port without large segments has to fit one packet buffer");
+}
+
+static enum port_offload vhost_offload(const struct port_config *cfg)
+{
+	return cfg->role == PORT_TENANT ? cfg->offload : PORT_OFFLOAD_NONE;
 }
 
 static struct vhost *vhost_new(struct port *port, const struct port_config *cfg)
@@ -180,6 +275,8 @@ static struct vhost *vhost_new(struct port *port, const struct port_config *cfg)
 		return NULL;
 	v->port = port;
 	v->client = cfg->client;
+	v->offload = vhost_offload(cfg);
+	v->mtu = cfg->mtu;
 	v->vid = -1;
 	v->n_queues = cfg->queues;
 	snprintf(v->path, sizeof(v->path), "%s", cfg->socket);
@@ -192,6 +289,7 @@ static struct vhost *vhost_new(struct port *port, const struct port_config *cfg)
 		v->queues[i].stride = v->n_queues;
 		v->queues[i].next_pair = i;
 		v->queues[i].burst = VHOST_BURST;
+		v->queues[i].segs = 1;
 		v->queues[i].pool = vhost_pool();
 		v->queues[i].wake_fd = wake_fd_new(); // -1: workers poll the queue and do not wait for it
 	}
@@ -249,7 +347,7 @@ static int listen_or_connect(struct vhost *v, const struct port_config *cfg, str
 
 static int vhost_open(struct port *port, const struct port_config *cfg, struct error *err)
 {
-	int ret = vhost_check_mtu(cfg->mtu, err);
+	int ret = vhost_check_mtu(vhost_offload(cfg), cfg->mtu, err);
 	struct vhost *v;
 	uint16_t i;
 
@@ -297,7 +395,12 @@ static void vhost_close(struct port *port)
 
 static int vhost_set_mtu(struct port *port, uint16_t mtu, struct error *err)
 {
-	return vhost_check_mtu(mtu, err);
+	struct vhost *v = port->priv;
+	int ret = vhost_check_mtu(v->offload, mtu, err);
+
+	if (ret == 0)
+		vhost_conn_set_mtu(v, mtu);
+	return ret;
 }
 
 static void vhost_stats(struct port *port, struct port_stats *out)

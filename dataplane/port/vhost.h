@@ -8,14 +8,15 @@
 //  - workers read one word per queue: which connection and vring to use. Before the library unmaps a guest's memory,
 //    destroy_device() clears these words and waits for a grace period.
 //  - the master opens and closes, reconnects as a client, and tells the rest of the router about peers.
-// Guest memory is hostile. librte_vhost checks every descriptor that it follows. This module bounds frames: each has to
-// fit one packet buffer (RTE_VHOST_USER_LINEARBUF_SUPPORT), and a burst gets no more buffers than it has packets
-// (vhost_pool.c).
+// Guest memory is hostile. librte_vhost checks every descriptor that it follows. This module bounds frames: a burst
+// gets no more buffers than its packets need at most (vhost_pool.c): those of the port's MTU, or those of 64 KB from a
+// guest that may send large segments.
 #pragma once
 
 #include <pthread.h>
 
 #include "port/port_kinds.h"
+#include "port/vhost_debt.h"
 
 // Words that workers read. The upper half is the connection's id. The lower half of tx is the vring; that of rx is the
 // number of the guest's vring pairs: queue q polls the pairs q, q + n_queues, ..., so a guest may have more pairs than
@@ -25,19 +26,27 @@
 #define VRING_VID(v) ((int)((v) >> 16))
 #define VRING_LOW(v) ((uint16_t)(v))
 
-#define VHOST_BURST 32      // packets that librte_vhost dequeues at once
-#define VHOST_SHORT_BURST 8 // after a burst of more than PORT_TURN_BYTES
+#define VHOST_BURST 32                  // packets that librte_vhost dequeues at once
+#define VHOST_SHORT_BURST 8             // after a burst of more than PORT_TURN_BYTES
+#define VHOST_SHORTEST_RING VHOST_BURST // entries: the library notes each packet of a burst in an array of this length
+#define VHOST_LONGEST_RING 1024         // entries, as many as QEMU allows
+#define VHOST_TURN_US 20                // then a poll ends
+#define VHOST_MOST_REFUSED 16           // messages; then the port takes no connection: each may have cost a descriptor
 
 struct vhost_queue {
 	uint32_t rx, tx; // callbacks: wo, workers: ro
-	bool packed;     // the guest's rings are of the packed kind; callbacks: wo, workers: ro
+	bool marked;     // its frames may be unfinished; callbacks: wo, workers: ro
+	uint16_t segs;   // buffers of its largest frame; callbacks: wo, workers: ro
+	uint16_t sends;  // frames that the library may be given at once; callbacks: wo, workers: ro
 	bool no_kick;    // one of its vrings has no usable kick eventfd; callbacks: wo, workers: ro
 	int wake_fd;     // readable when the guest has kicked one of its vrings
 	uint16_t stride; // the port's queues
 	struct rte_mempool *pool;
 	uint16_t next_pair __rte_cache_aligned; // receiving worker: rw
 	uint16_t burst;                         // most packets of the next burst; receiving worker: rw
+	struct vhost_debt rx_debt;              // receiving worker: rw
 	uint64_t tx_full __rte_cache_aligned;   // sending worker: rw, master: ro
+	struct vhost_debt tx_debt;              // sending worker: rw
 } __rte_cache_aligned;
 
 struct vhost {
@@ -46,15 +55,21 @@ struct vhost {
 	struct vhost *next; // in the list of all open ports; under vhost_lock
 	char path[108];
 	bool client;
+	enum port_offload offload;
 	uint16_t n_queues;
 	// Under vhost_lock.
-	int vid;           // the device that is used, -1 = none
-	unsigned connects; // how often there was a new one
-	bool connected;    // the socket, which is before the device
+	int vid;            // the device that is used, -1 = none
+	uint16_t mtu;       // of the port
+	unsigned connects;  // how often there was a new one
+	bool connected;     // the socket, which is before the device
+	unsigned refused;   // messages that no front end should send
+	unsigned bad_rings; // that were refused for their length
 	// Master only.
 	bool registered; // with librte_vhost
 	bool up;
 	unsigned told;            // connects that were reported to the port
+	unsigned told_refused;    // messages that were reported as events
+	unsigned told_bad_rings;  // likewise
 	pthread_mutex_t starting; // held while the library makes a connection on the master thread
 	struct vhost_queue queues[];
 };
@@ -65,6 +80,7 @@ extern const struct rte_vhost_device_ops vhost_callbacks;
 extern pthread_mutex_t vhost_lock;
 int vhost_link(struct vhost *v); // -EEXIST: the path is in use
 void vhost_unlink(struct vhost *v);
+void vhost_conn_set_mtu(struct vhost *v, uint16_t mtu);
 
 // vhost_io.c
 uint16_t vhost_rx(struct port_queue *pq, struct rte_mbuf **pkts, uint16_t n);
@@ -75,4 +91,8 @@ int vhost_disarm(struct port_queue *pq, bool signalled);
 
 // vhost_pool.c
 struct rte_mempool *vhost_pool(void); // for rte_vhost_dequeue_burst() alone; NULL: no memory. Master thread
-void vhost_pool_allow(unsigned n);    // limits the calling thread to n buffers until its next call
+// Limits the calling thread to `packets` buffers, which the library takes at once, and `more` buffers for frames that
+// need several, until its next call.
+void vhost_pool_allow(unsigned packets, unsigned more);
+unsigned vhost_pool_taken(void); // how many of `more`
+bool vhost_pool_lacks(void);     // whether the packet pool had too few for the burst

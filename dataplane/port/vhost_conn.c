@@ -6,6 +6,9 @@
 // waiting for workers there would be a deadlock. It need not wait, because the library's bursts look at the vring's
 // state under its lock. destroy_device() is called without these locks; there a grace period passes before the guest's
 // memory is unmapped.
+//
+// A guest's process may shrink the file of its memory at any time, so each region is guarded as soon as the library has
+// mapped it: after_message() is called with the locks of all vrings held.
 #include "port/vhost.h"
 
 #include <dirent.h>
@@ -22,12 +25,38 @@
 #include <rte_bitops.h>
 #include <rte_vhost.h>
 
+#include "base/memory_guard.h"
 #include "base/rcu.h"
 #include "base/system_calls.h"
 #include "base/wake_fd.h"
+#include "port/vnet.h"
 
 #define MAX_VRINGS 256
 #define CONTROL_MS 100 // a front end writes a message in one go
+#define MAX_REGIONS 8  // of a guest, in librte_vhost
+#define LOG_REGION MAX_REGIONS
+
+enum {
+	SET_MEM_TABLE = 5,
+	SET_LOG_BASE = 6,
+	SET_VRING_NUM = 8,
+	GET_INFLIGHT_FD = 31,
+	SET_INFLIGHT_FD = 32
+};                    // of the vhost-user protocol
+#define NEED_REPLY 8u // flag of a message: the connection outlives a refusal
+
+struct message { // as the handlers of messages get it
+	uint32_t request, flags, size;
+	union {
+		struct {
+			uint64_t size, offset;
+			uint16_t queues, queue_size;
+		} inflight;
+		struct {
+			uint32_t index, num;
+		} state;
+	};
+} __attribute__((packed));
 
 // Connections of the library, by its id (vid). A port may have two for a moment, when a guest restarts.
 struct conn {
@@ -36,6 +65,7 @@ struct conn {
 	// Duplicates of the kick eventfds of the guest's transmit vrings, -1 = none. They can be removed from the
 	// queue's wake_fd even after librte_vhost has closed its own.
 	int kick[MAX_VRINGS];
+	int guards[MAX_REGIONS + 1]; // -1 = none. The library's thread only
 };
 
 pthread_mutex_t vhost_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -120,6 +150,125 @@ void vhost_unlink(struct vhost *v)
 	pthread_mutex_unlock(&vhost_lock);
 }
 
+static void forget_memory(struct conn *c, unsigned first, unsigned n)
+{
+	unsigned i;
+
+	for (i = first; i < first + n; i++) {
+		memory_guard_remove(c->guards[i]);
+		c->guards[i] = -1;
+	}
+}
+
+static int guard_memory(struct conn *c, unsigned i, void *addr, uint64_t size)
+{
+	c->guards[i] = memory_guard_add(addr, size);
+	return c->guards[i] < 0 ? c->guards[i] : 0;
+}
+
+// After the library has mapped the guest's regions: without any, it would look for them at address 0.
+static int guard_regions(struct conn *c, int vid)
+{
+	struct rte_vhost_memory *mem = NULL;
+	unsigned i;
+	int ret = 0;
+
+	forget_memory(c, 0, MAX_REGIONS);
+	if (rte_vhost_get_mem_table(vid, &mem) < 0)
+		return -ENOMEM;
+	for (i = 0; i < RTE_MIN(mem->nregions, (uint32_t)MAX_REGIONS) && ret == 0; i++)
+		ret = guard_memory(c, i, mem->regions[i].mmap_addr, mem->regions[i].mmap_size);
+	free(mem);
+	return ret;
+}
+
+// The pages that a migrating guest's process wants to know as written.
+static int guard_log(struct conn *c, int vid)
+{
+	uint64_t base = 0, size = 0, begin, page = (uint64_t)getpagesize();
+
+	forget_memory(c, LOG_REGION, 1);
+	if (rte_vhost_get_log_base(vid, &base, &size) < 0 || base == 0)
+		return 0;
+	begin = RTE_ALIGN_FLOOR(base, page);
+	return guard_memory(c, LOG_REGION, (void *)(uintptr_t)begin, RTE_ALIGN_CEIL(base + size, page) - begin);
+}
+
+static void vhost_conn_refused(int vid)
+{
+	struct vhost *v;
+
+	pthread_mutex_lock(&vhost_lock);
+	v = conns[vid].vhost;
+	if (v != NULL) {
+		v->refused++;
+		port_watch_kick(v->watch);
+	}
+	pthread_mutex_unlock(&vhost_lock);
+}
+
+// The protocol feature of these messages (VHOST_USER_PROTOCOL_F_INFLIGHT_SHMFD) is never offered, but the library
+// handles them: GET allocates as much as it says, SET writes into a file of the front end, for as many queues as it
+// says. Here they end the connection. Only the library can close the message's descriptors, so it gets messages that it
+// refuses or, for one descriptor that it can map, stores until the end of the connection.
+static void refuse_inflight(int vid, struct message *m)
+{
+	m->flags &= ~NEED_REPLY;
+	m->size = 0;
+	if (m->request == SET_INFLIGHT_FD) {
+		m->size = RTE_ALIGN_CEIL((uint32_t)sizeof(m->inflight), (uint32_t)sizeof(uint64_t));
+		memset(&m->inflight, 0, m->size);
+		m->inflight.size = (uint64_t)getpagesize();
+	}
+	vhost_conn_refused(vid);
+}
+
+// The library's work for one frame may grow with the square of the ring's length, and it notes the entries of a burst
+// in an array of the ring's length without looking at its end. It refuses this number of entries.
+static void refuse_ring(int vid, struct message *m)
+{
+	m->flags &= ~NEED_REPLY;
+	m->state.num = UINT32_MAX;
+	pthread_mutex_lock(&vhost_lock);
+	if (conns[vid].vhost != NULL) {
+		conns[vid].vhost->bad_rings++;
+		port_watch_kick(conns[vid].vhost->watch);
+	}
+	pthread_mutex_unlock(&vhost_lock);
+}
+
+// The library may look at memory before after_message() has guarded it.
+static enum rte_vhost_msg_result before_message(int vid, void *msg)
+{
+	struct message *m = msg;
+
+	memory_guard_thread();
+	if (m->request == GET_INFLIGHT_FD || m->request == SET_INFLIGHT_FD)
+		refuse_inflight(vid, m);
+	else if (m->request == SET_VRING_NUM &&
+		 (m->state.num < VHOST_SHORTEST_RING || m->state.num > VHOST_LONGEST_RING))
+		refuse_ring(vid, m);
+	return RTE_VHOST_MSG_RESULT_NOT_HANDLED;
+}
+
+// The message was valid.
+static enum rte_vhost_msg_result after_message(int vid, void *msg)
+{
+	uint32_t request = ((const struct message *)msg)->request;
+	int ret;
+
+	if (request == SET_INFLIGHT_FD)
+		return RTE_VHOST_MSG_RESULT_ERR;
+
+	if (request == SET_MEM_TABLE)
+		ret = guard_regions(&conns[vid], vid);
+	else if (request == SET_LOG_BASE)
+		ret = guard_log(&conns[vid], vid);
+	else
+		return RTE_VHOST_MSG_RESULT_NOT_HANDLED;
+	return ret < 0 ? RTE_VHOST_MSG_RESULT_ERR : RTE_VHOST_MSG_RESULT_OK;
+}
+
 static uint16_t rx_pairs(const struct conn *c)
 {
 	uint16_t p = MAX_VRINGS / 2;
@@ -154,6 +303,36 @@ static bool vhost_conn_no_kick(const struct conn *c, uint16_t q, uint16_t pairs,
 	return false;
 }
 
+// What the guest takes as it is.
+static uint16_t vhost_conn_takes(uint64_t features)
+{
+	uint16_t takes = 0;
+
+	if (!(features >> VIRTIO_NET_F_GUEST_CSUM & 1))
+		return 0;
+	takes |= PORT_TAKES_CHECKSUM;
+	takes |= features >> VIRTIO_NET_F_GUEST_TSO4 & 1 ? PORT_TAKES_TCP4 : 0;
+	takes |= features >> VIRTIO_NET_F_GUEST_TSO6 & 1 ? PORT_TAKES_TCP6 : 0;
+	return takes;
+}
+
+// Buffers of the largest frame that the guest may send.
+static uint16_t vhost_conn_segs(uint64_t features, uint16_t mtu)
+{
+	unsigned room = port_pool_data_room() - RTE_PKTMBUF_HEADROOM;
+	const uint64_t large = 1ULL << VIRTIO_NET_F_HOST_TSO4 | 1ULL << VIRTIO_NET_F_HOST_TSO6;
+
+	return (uint16_t)((features & large) ? VNET_LONGEST / room + 1 : (mtu + PORT_L2_OVERHEAD + room - 1) / room);
+}
+
+// The library notes the buffers that the frames of a call take in an array of the ring's length, without looking at its
+// end. A frame takes less than a ring of buffers, but the next one may take them once more, if the guest's index of
+// available buffers lies. Without mergeable buffers each frame takes one.
+static uint16_t vhost_conn_sends(uint64_t features)
+{
+	return features >> VIRTIO_NET_F_MRG_RXBUF & 1 ? 1 : VHOST_BURST;
+}
+
 // Under vhost_lock.
 static void vhost_conn_publish(struct vhost *v)
 {
@@ -164,14 +343,31 @@ static void vhost_conn_publish(struct vhost *v)
 
 	if (c != NULL)
 		rte_vhost_get_negotiated_features(v->vid, &features);
+	__atomic_store_n(&v->port->takes, vhost_conn_takes(features), __ATOMIC_RELAXED);
 	for (i = 0; i < v->n_queues; i++) {
 		vring = c ? tx_vring(c, i) : -1;
 		__atomic_store_n(&v->queues[i].no_kick, vhost_conn_no_kick(c, i, pairs, v->n_queues), __ATOMIC_RELEASE);
-		__atomic_store_n(&v->queues[i].packed, (features >> VIRTIO_F_RING_PACKED & 1) != 0, __ATOMIC_RELAXED);
+		__atomic_store_n(&v->queues[i].marked, (features >> VIRTIO_NET_F_CSUM & 1) != 0, __ATOMIC_RELAXED);
+		__atomic_store_n(&v->queues[i].segs, vhost_conn_segs(features, v->mtu), __ATOMIC_RELAXED);
+		__atomic_store_n(&v->queues[i].sends, vhost_conn_sends(features), __ATOMIC_RELAXED);
 		rcu_publish(v->queues[i].rx, pairs > 0 ? VRING(v->vid, pairs) : VRING_NONE);
 		rcu_publish(v->queues[i].tx, vring >= 0 ? VRING(v->vid, (uint16_t)vring) : VRING_NONE);
 		port_queue_changed(&v->port->queues[i]);
 	}
+}
+
+void vhost_conn_set_mtu(struct vhost *v, uint16_t mtu)
+{
+	uint64_t features = 0;
+	uint16_t i;
+
+	pthread_mutex_lock(&vhost_lock);
+	v->mtu = mtu;
+	if (v->vid >= 0)
+		rte_vhost_get_negotiated_features(v->vid, &features);
+	for (i = 0; i < v->n_queues; i++)
+		__atomic_store_n(&v->queues[i].segs, vhost_conn_segs(features, mtu), __ATOMIC_RELAXED);
+	pthread_mutex_unlock(&vhost_lock);
 }
 
 static bool vhost_conn_has_path(int fd, const char *path)
@@ -212,6 +408,8 @@ static void limit_waiting(const char *path)
 
 static int new_connection(int vid)
 {
+	static const struct rte_vhost_user_extern_ops messages = {.pre_msg_handle = before_message,
+								  .post_msg_handle = after_message};
 	char path[PATH_MAX];
 	struct vhost *v;
 
@@ -221,12 +419,24 @@ static int new_connection(int vid)
 	v = vhost_conn_find(path);
 	memset(&conns[vid], 0, sizeof(conns[vid]));
 	memset(conns[vid].kick, -1, sizeof(conns[vid].kick));
+	memset(conns[vid].guards, -1, sizeof(conns[vid].guards));
+	if (v != NULL && v->refused >= VHOST_MOST_REFUSED)
+		v = NULL;
 	conns[vid].vhost = v;
 	if (v != NULL)
 		v->connected = true;
 	pthread_mutex_unlock(&vhost_lock);
 	limit_waiting(path);
-	return v != NULL ? 0 : -1;
+	return v != NULL && rte_vhost_extern_callback_register(vid, &messages, NULL) == 0 ? 0 : -1;
+}
+
+// The library uses rings whose length it was never told. Their length is 0, which bounds no index.
+static bool has_length(int vid, uint16_t vring)
+{
+	struct rte_vhost_vring r;
+
+	return rte_vhost_get_vhost_vring(vid, vring, &r) == 0 && r.size >= VHOST_SHORTEST_RING &&
+	       r.size <= VHOST_LONGEST_RING;
 }
 
 static int vring_state_changed(int vid, uint16_t vring, int enable)
@@ -235,7 +445,7 @@ static int vring_state_changed(int vid, uint16_t vring, int enable)
 
 	pthread_mutex_lock(&vhost_lock);
 	if (c->vhost != NULL && vring < MAX_VRINGS) {
-		c->ready[vring] = enable;
+		c->ready[vring] = enable && has_length(vid, vring);
 		forget_kicks(c, vring);
 		if (enable)
 			watch_kicks(c, vid, vring);
@@ -282,6 +492,8 @@ static void destroy_device(int vid)
 static void destroy_connection(int vid)
 {
 	struct vhost *v;
+
+	forget_memory(&conns[vid], 0, MAX_REGIONS + 1);
 
 	pthread_mutex_lock(&vhost_lock);
 	v = conns[vid].vhost;

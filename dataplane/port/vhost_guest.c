@@ -20,6 +20,7 @@ enum {
 	SET_VRING_NUM = 8,
 	SET_VRING_ADDR = 9,
 	SET_VRING_BASE = 10,
+	GET_VRING_BASE = 11,
 	SET_VRING_KICK = 12,
 	SET_VRING_CALL = 13,
 	GET_PROTOCOL_FEATURES = 15,
@@ -27,9 +28,10 @@ enum {
 	SET_VRING_ENABLE = 18,
 };
 
+// CSUM, GUEST_CSUM, GUEST_TSO4, GUEST_TSO6, HOST_TSO4, HOST_TSO6
+#define LARGE (1ULL << 0 | 1ULL << 1 | 1ULL << 7 | 1ULL << 8 | 1ULL << 11 | 1ULL << 12)
 // VERSION_1, PROTOCOL_FEATURES, INDIRECT_DESC, MQ, MRG_RXBUF
 #define FEATURES (1ULL << 32 | 1ULL << 30 | 1ULL << 28 | 1ULL << 22 | 1ULL << 15)
-#define PACKED (1ULL << 34)
 #define PROTOCOL_MQ 1ULL
 #define HEADER GUEST_HEADER
 #define BUFFER 2048
@@ -55,7 +57,7 @@ struct msg {
 	};
 } __attribute__((packed));
 
-static int request(struct guest *g, uint32_t type, struct msg *m, uint32_t size, int fd)
+static int guest_request(struct guest *g, uint32_t type, struct msg *m, uint32_t size, int fd)
 {
 	char control[CMSG_SPACE(sizeof(int))] = {};
 	struct iovec iov = {.iov_base = m, .iov_len = 12 + size};
@@ -81,7 +83,7 @@ static int get_u64(struct guest *g, uint32_t type, uint64_t *value)
 {
 	struct msg m = {};
 
-	if (request(g, type, &m, 0, -1) < 0 || recv(g->sock, &m, 12 + 8, MSG_WAITALL) != 12 + 8)
+	if (guest_request(g, type, &m, 0, -1) < 0 || recv(g->sock, &m, 12 + 8, MSG_WAITALL) != 12 + 8)
 		return -EPIPE;
 	*value = m.u64;
 	return 0;
@@ -91,33 +93,35 @@ static int set_u64(struct guest *g, uint32_t type, uint64_t value, int fd)
 {
 	struct msg m = {.u64 = value};
 
-	return request(g, type, &m, 8, fd);
+	return guest_request(g, type, &m, 8, fd);
 }
 
 static int set_state(struct guest *g, uint32_t type, uint32_t index, uint32_t num)
 {
 	struct msg m = {.state = {.index = index, .num = num}};
 
-	return request(g, type, &m, 8, -1);
+	return guest_request(g, type, &m, 8, -1);
+}
+
+int guest_resend_memory(struct guest *g)
+{
+	struct msg m = {.mem = {.n = 1, .gpa = 0, .size = MEM_BYTES, .uva = (uintptr_t)g->mem}};
+
+	return guest_request(g, SET_MEM_TABLE, &m, 40, g->mem_fd);
 }
 
 static int set_memory(struct guest *g)
 {
-	struct msg m = {.mem = {.n = 1, .gpa = 0, .size = MEM_BYTES}};
-	int fd = memfd_create("guest", MFD_CLOEXEC), ret;
-
-	if (fd < 0 || ftruncate(fd, MEM_BYTES) < 0)
+	g->mem_fd = memfd_create("guest", MFD_CLOEXEC);
+	if (g->mem_fd < 0 || ftruncate(g->mem_fd, MEM_BYTES) < 0)
 		return -errno;
-	g->mem = mmap(NULL, MEM_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	g->mem = mmap(NULL, MEM_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, g->mem_fd, 0);
 	if (g->mem == MAP_FAILED)
 		return -errno;
-	m.mem.uva = (uintptr_t)g->mem;
-	ret = request(g, SET_MEM_TABLE, &m, 40, fd);
-	close(fd);
-	return ret;
+	return guest_resend_memory(g);
 }
 
-static int set_ring(struct guest *g, uint32_t i)
+static int set_ring(struct guest *g, uint32_t i, bool told)
 {
 	struct guest_ring *r = &g->rings[i];
 	struct msg m = {.addr = {.index = i}};
@@ -128,70 +132,16 @@ static int set_ring(struct guest *g, uint32_t i)
 	m.addr.used = (uintptr_t)r->used;
 	r->kick = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	r->call = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	ret = set_state(g, SET_VRING_NUM, i, GUEST_RING);
+	ret = told ? set_state(g, SET_VRING_NUM, i, GUEST_RING) : 0;
 	if (ret == 0)
-		ret = set_state(g, SET_VRING_BASE, i, g->packed ? 1 << 15 : 0); // wrap counters begin with 1
+		ret = set_state(g, SET_VRING_BASE, i, 0);
 	if (ret == 0)
-		ret = request(g, SET_VRING_ADDR, &m, 40, -1);
+		ret = guest_request(g, SET_VRING_ADDR, &m, 40, -1);
 	if (ret == 0)
 		ret = set_u64(g, SET_VRING_CALL, i, r->call);
 	if (ret == 0)
 		ret = set_u64(g, SET_VRING_KICK, i, r->kick);
 	return ret;
-}
-
-static uint16_t packed_flags(const struct guest_ring *r)
-{
-	return r->wrap ? 1 << VRING_PACKED_DESC_F_AVAIL : 1 << VRING_PACKED_DESC_F_USED;
-}
-
-static void packed_put(struct guest_ring *r, const struct vring_desc *d, uint16_t at, uint16_t flags)
-{
-	struct vring_packed_desc *p = &r->packed[at % GUEST_RING];
-
-	p->addr = d->addr;
-	p->len = d->len;
-	p->id = at % GUEST_RING;
-	__atomic_store_n(&p->flags, (uint16_t)(d->flags | flags), __ATOMIC_RELEASE);
-}
-
-// The device begins with the first descriptor, whose flags are therefore written last.
-static void packed_post(struct guest_ring *r, const struct vring_desc *chain, unsigned n)
-{
-	uint16_t first = r->next, first_flags = packed_flags(r), i;
-
-	for (i = 0; i < n; i++) {
-		if (i > 0)
-			packed_put(r, &chain[i], r->next, packed_flags(r));
-		if (++r->next == GUEST_RING) {
-			r->next = 0;
-			r->wrap = !r->wrap;
-		}
-	}
-	packed_put(r, &chain[0], first, first_flags);
-}
-
-static void lay_out_packed(struct guest *g, uint32_t i)
-{
-	struct guest_ring *r = &g->rings[i];
-	uint8_t *base = g->mem + (size_t)i * RING_BYTES;
-	struct vring_packed_desc_event *driver = (void *)(base + 4096);
-	uint16_t d;
-
-	r->desc = (void *)base;
-	r->packed = (void *)base;
-	r->avail = (void *)(base + 4096);
-	r->used = (void *)(base + 6144);
-	r->buffers = base + 8192;
-	r->wrap = true;
-	driver->flags = VRING_PACKED_EVENT_FLAG_DISABLE;
-	for (d = 0; d < GUEST_RING; d++) {
-		struct vring_desc one = {.addr = (uint64_t)(r->buffers + d * BUFFER - g->mem),
-					 .len = i % 2 == 0 ? BUFFER : HEADER + FRAME,
-					 .flags = i % 2 == 0 ? VRING_DESC_F_WRITE : 0};
-
-		packed_post(r, &one, 1);
-	}
 }
 
 static void lay_out(struct guest *g, uint32_t i)
@@ -217,11 +167,6 @@ static void lay_out(struct guest *g, uint32_t i)
 	g->sent += i % 2 == 1 ? GUEST_RING : 0;
 }
 
-static void lay_out_ring(struct guest *g, uint32_t i)
-{
-	(g->packed ? lay_out_packed : lay_out)(g, i);
-}
-
 void guest_reset(struct guest *g)
 {
 	size_t own = 2 * g->pairs * RING_BYTES; // a fault for each of their pages would take longer
@@ -230,10 +175,10 @@ void guest_reset(struct guest *g)
 	memset(g->mem, 0, own);
 	madvise(g->mem + own, MEM_BYTES - own, MADV_REMOVE);
 	for (i = 0; i < 2 * g->pairs; i++)
-		lay_out_ring(g, i);
+		lay_out(g, i);
 }
 
-static int open_socket(const char *path, bool server)
+static int guest_open_socket(const char *path, bool server)
 {
 	struct sockaddr_un un = {.sun_family = AF_UNIX};
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), conn;
@@ -247,16 +192,18 @@ static int open_socket(const char *path, bool server)
 	return conn < 0 ? -errno : conn;
 }
 
-static int start(struct guest *g, const char *path, bool server, unsigned pairs, bool packed)
+#define ALL_TOLD UINT32_MAX
+
+// untold: the ring whose length the router is not told.
+static int guest_begin(struct guest *g, const char *path, bool server, unsigned pairs, bool large, uint32_t untold)
 {
-	uint64_t features, wanted = FEATURES | (packed ? PACKED : 0), protocol;
+	uint64_t features, wanted = FEATURES | (large ? LARGE : 0), protocol;
 	uint32_t i;
 	int ret;
 
 	memset(g, 0, sizeof(*g));
 	g->pairs = pairs;
-	g->packed = packed;
-	g->sock = open_socket(path, server);
+	g->sock = guest_open_socket(path, server);
 	if (g->sock < 0)
 		return g->sock;
 	if (set_u64(g, SET_OWNER, 0, -1) < 0 || get_u64(g, GET_FEATURES, &features) < 0 ||
@@ -270,22 +217,62 @@ static int start(struct guest *g, const char *path, bool server, unsigned pairs,
 	if (ret == 0)
 		ret = set_memory(g);
 	for (i = 0; i < 2 * pairs && ret == 0; i++) {
-		lay_out_ring(g, i);
-		ret = set_ring(g, i);
+		lay_out(g, i);
+		ret = set_ring(g, i, i != untold);
 	}
 	for (i = 0; i < 2 * pairs && ret == 0; i++)
 		ret = set_state(g, SET_VRING_ENABLE, i, 1);
 	return ret;
 }
 
-int guest_start(struct guest *g, const char *path, bool server, unsigned pairs)
+int guest_move_ring(struct guest *g, uint32_t i, uint32_t size, uint64_t at)
 {
-	return start(g, path, server, pairs, false);
+	struct msg m = {.state = {.index = i}}, addr = {.addr = {.index = i}};
+	struct guest_ring *r = &g->rings[i];
+	uint64_t before;
+
+	if (guest_request(g, GET_VRING_BASE, &m, 8, -1) < 0 || recv(g->sock, &m, 12 + 8, MSG_WAITALL) != 12 + 8)
+		return -EPIPE;
+	r->desc = (void *)(g->mem + at);
+	r->avail = (void *)(g->mem + at + size * sizeof(struct vring_desc));
+	r->used = (void *)(g->mem + at + 2 * size * sizeof(struct vring_desc));
+	addr.addr.desc = (uintptr_t)r->desc;
+	addr.addr.avail = (uintptr_t)r->avail;
+	addr.addr.used = (uintptr_t)r->used;
+	if (set_state(g, SET_VRING_NUM, i, size) < 0 || set_state(g, SET_VRING_BASE, i, 0) < 0 ||
+	    guest_request(g, SET_VRING_ADDR, &addr, 40, -1) < 0 || set_u64(g, SET_VRING_CALL, i, r->call) < 0 ||
+	    set_u64(g, SET_VRING_KICK, i, r->kick) < 0 || set_state(g, SET_VRING_ENABLE, i, 1) < 0 ||
+	    get_u64(g, GET_FEATURES, &before) < 0) // whoever gets an answer knows that all of it is done
+		return -EPIPE;
+	return 0;
 }
 
-int guest_start_packed(struct guest *g, const char *path, unsigned pairs)
+int guest_start(struct guest *g, const char *path, bool server, unsigned pairs)
 {
-	return start(g, path, false, pairs, true);
+	return guest_begin(g, path, server, pairs, false, ALL_TOLD);
+}
+
+int guest_start_large(struct guest *g, const char *path)
+{
+	return guest_begin(g, path, false, 1, true, ALL_TOLD);
+}
+
+int guest_start_untold(struct guest *g, const char *path, uint32_t ring)
+{
+	return guest_begin(g, path, false, 1, false, ring);
+}
+
+uint64_t guest_features(struct guest *g)
+{
+	uint64_t features = 0;
+
+	return get_u64(g, GET_FEATURES, &features) < 0 ? 0 : features;
+}
+
+void guest_shrink_memory(struct guest *g)
+{
+	if (ftruncate(g->mem_fd, 0) < 0)
+		abort();
 }
 
 void guest_stop(struct guest *g)
@@ -293,6 +280,7 @@ void guest_stop(struct guest *g)
 	unsigned i;
 
 	close(g->sock);
+	close(g->mem_fd);
 	munmap(g->mem, MEM_BYTES);
 	for (i = 0; i < 2 * g->pairs; i++) {
 		close(g->rings[i].kick);
@@ -325,10 +313,6 @@ void guest_post(struct guest *g, unsigned ring, const struct vring_desc *chain, 
 {
 	struct guest_ring *r = &g->rings[ring];
 
-	if (g->packed) {
-		packed_post(r, chain, n);
-		return;
-	}
 	memcpy(r->desc, chain, n * sizeof(chain[0]));
 	r->avail->ring[r->avail->idx % GUEST_RING] = 0;
 	__atomic_store_n(&r->avail->idx, (uint16_t)(r->avail->idx + 1), __ATOMIC_RELEASE);

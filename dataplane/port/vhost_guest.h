@@ -18,31 +18,33 @@ struct guest_ring {
 	struct vring_used *used;
 	uint8_t *buffers;
 	uint16_t seen; // of the used ring
-	// Packed: desc, avail and used are not used.
-	struct vring_packed_desc *packed;
-	uint16_t next; // descriptor to write
-	bool wrap;     // its wrap counter
 	int kick, call;
 };
 
 struct guest {
 	int sock;
 	unsigned pairs;
-	bool packed; // rings
 	uint8_t *mem;
+	int mem_fd;
 	struct guest_ring rings[2 * GUEST_PAIRS];
 	uint64_t sent, received;
 };
 
 // Connects to path, or listens there for the router (server). Returns 0 or -errno.
 int guest_start(struct guest *g, const char *path, bool server, unsigned pairs);
-int guest_start_packed(struct guest *g, const char *path, unsigned pairs); // with packed rings, as a client
-void guest_stop(struct guest *g); // disconnects and unmaps its memory; after a start without error
+int guest_start_large(struct guest *g, const char *path);                 // sends and takes large segments
+int guest_start_untold(struct guest *g, const char *path, uint32_t ring); // does not say how long this ring is
+// Lays ring i out anew, empty, with `size` descriptors, in its memory from `at` on. Returns 0, or -EPIPE if the router
+// has ended the connection.
+int guest_move_ring(struct guest *g, uint32_t i, uint32_t size, uint64_t at);
+uint64_t guest_features(struct guest *g); // that the router offers, 0 = it has ended the connection
+void guest_stop(struct guest *g);         // disconnects and unmaps its memory; after a start without error
 // Empties its memory and lays its rings out as after the start. The device must forget its positions in them.
 void guest_reset(struct guest *g);
-void guest_step(struct guest *g); // sends as many frames as fit; counts received buffers and offers them again
-// Writes the chain into the first descriptors of a ring, or the next ones of a packed ring, and makes it available.
-// Chains in packed rings are consecutive: `next` has no meaning.
+void guest_shrink_memory(struct guest *g); // behind the router's back. Its memory must not be touched any more
+int guest_resend_memory(struct guest *g);  // tells the router of its memory again. Returns 0 or -errno
+void guest_step(struct guest *g);          // sends as many frames as fit; counts received buffers and offers them again
+// Writes the chain into the first descriptors of a ring, and adds it to the ring of available ones.
 void guest_post(struct guest *g, unsigned ring, const struct vring_desc *chain, unsigned n);
 bool guest_served(const struct guest *g);              // something has been taken from every transmit ring
 void guest_misbehave(struct guest *g, unsigned *seed); // writes random values into the rings

@@ -2,9 +2,9 @@
 // A pool that bounds the buffers that librte_vhost takes for one burst. It has none of its own: it hands out buffers of
 // the packet pool, and they return there when they are freed.
 //
-// RTE_VHOST_USER_LINEARBUF_SUPPORT alone does not bound a frame: the library adds a chain's lengths in 32 bits, so a
-// guest whose descriptors sum up to 4 GiB and 60 bytes passes that check with a short frame, and its chain would then
-// take every free buffer.
+// Without the bound a guest's chain of descriptors, which may be as long as its memory, would take every free buffer.
+// RTE_VHOST_USER_LINEARBUF_SUPPORT alone would not bound a frame either: the library adds a chain's lengths in 32 bits,
+// so a guest whose descriptors sum up to 4 GiB and 60 bytes passes that check with a short frame.
 #include "port/vhost.h"
 
 #include <errno.h>
@@ -12,20 +12,48 @@
 #include <rte_errno.h>
 #include <rte_mempool.h>
 
-static __thread unsigned allowed; // buffers
+static __thread unsigned at_once, allowed, taken; // buffers
+static __thread bool lacks;
 static struct rte_mempool *pool;
 
-void vhost_pool_allow(unsigned n)
+void vhost_pool_allow(unsigned packets, unsigned more)
 {
-	allowed = n;
+	at_once = packets;
+	allowed = more;
+	taken = 0;
+	lacks = false;
+}
+
+unsigned vhost_pool_taken(void)
+{
+	return taken;
+}
+
+bool vhost_pool_lacks(void)
+{
+	return lacks;
+}
+
+static int vhost_pool_get(struct rte_mempool *packets, void **objs, unsigned n)
+{
+	int ret = rte_mempool_get_bulk(packets, objs, n);
+
+	lacks = lacks || ret < 0;
+	return ret;
 }
 
 static int pool_take(struct rte_mempool *mp, void **objs, unsigned n)
 {
-	if (n > allowed)
+	if (at_once > 0) { // the first call of a burst
+		if (n > at_once)
+			return -ENOBUFS;
+		at_once = 0;
+		return vhost_pool_get(mp->pool_data, objs, n);
+	}
+	if (n > allowed - taken)
 		return -ENOBUFS;
-	allowed -= n;
-	return rte_mempool_get_bulk(mp->pool_data, objs, n);
+	taken += n;
+	return vhost_pool_get(mp->pool_data, objs, n);
 }
 
 // Required by DPDK but not used: each buffer names the packet pool as its own.

@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/inotify.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -135,7 +136,7 @@ static void echo_with_dpdk(bool client)
 	int i;
 
 	fixture_poll(p, true);
-	for (i = 1; i <= 2; i++) { // the second one reconnects, with packed rings
+	for (i = 1; i <= 2; i++) { // the second one reconnects, and would take packed rings
 		pid = spawn_guest(cfg.socket, server[i - 1], "2000");
 		assert_int_equal(wait_guest(pid), 0);
 		assert_true(fixture_wait_link(p, false, 2000));
@@ -193,6 +194,38 @@ static void refused(void **state)
 	assert_string_equal(err.field, "vhost.socket");
 }
 
+static unsigned vhost_test_created(int watch)
+{
+	char buf[4096] __attribute__((aligned(8)));
+	ssize_t n = read(watch, buf, sizeof(buf)), at;
+	const struct inotify_event *e;
+	unsigned created = 0;
+
+	for (at = 0; at < n; at += (ssize_t)(sizeof(*e) + e->len)) {
+		e = (const struct inotify_event *)(const void *)(buf + at);
+		created += (e->mask & IN_CREATE) != 0;
+	}
+	return created;
+}
+
+// Each bind of a socket changes its directory, and a takeover waits for all of them.
+static void one_bind(void **state)
+{
+	struct port_config cfg = config("once", false, 1);
+	int watch = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+
+	assert_true(inotify_add_watch(watch, dir, IN_CREATE | IN_DELETE) >= 0);
+	fixture_close(fixture_must_open(&cfg));
+	assert_int_equal(vhost_test_created(watch), 1);
+	// A path in use, or a socket of a killed daemon: one that is tried says why not.
+	assert_int_equal(
+		fixture_run("python3 -c 'import socket;socket.socket(socket.AF_UNIX).bind(\"%s\")'", cfg.socket), 0);
+	assert_int_equal(vhost_test_created(watch), 1);
+	fixture_close(fixture_must_open(&cfg));
+	assert_int_equal(vhost_test_created(watch), 2);
+	close(watch);
+}
+
 static void assert_access(const char *path, uid_t uid, gid_t gid, mode_t mode)
 {
 	struct stat st;
@@ -232,7 +265,8 @@ static int stop(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(dpdk_guest), cmocka_unit_test(dpdk_guest_server),
-					   cmocka_unit_test(refused), cmocka_unit_test(socket_of_a_server)};
+					   cmocka_unit_test(refused), cmocka_unit_test(one_bind),
+					   cmocka_unit_test(socket_of_a_server)};
 
 	if (argc == 5)
 		_exit(guest_main(argv)); // without exit handlers: leaks of drivers there are not under test

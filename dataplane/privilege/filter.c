@@ -31,10 +31,11 @@ static const char common_calls[] = "brk clock_gettime clock_nanosleep exit exit_
 				   "gettimeofday madvise munmap nanosleep restart_syscall rt_sigprocmask rt_sigreturn "
 				   "sched_getaffinity sched_yield tgkill";
 
-// Frames of taps, doorbells and kicks (eventfd), af_packet's and af_xdp's sends, waiting for packets, memif's signals.
+// Frames of taps and packet sockets, doorbells and kicks (eventfd), af_packet's and af_xdp's sends, waiting for
+// packets, memif's signals.
 static const char worker_calls[] =
-	"epoll_pwait epoll_wait io_setup io_submit poll ppoll read readv recvfrom sendto write "
-	"writev";
+	"epoll_pwait epoll_wait io_setup io_submit poll ppoll read readv recvfrom recvmmsg sendmmsg "
+	"sendto write writev";
 
 static const char process_calls[] =
 	// files
@@ -97,7 +98,8 @@ static int watch_violations(void)
 }
 
 // Ignores what this architecture does not have.
-static int allow(scmp_filter_ctx f, const char *name, unsigned n_conditions, const struct scmp_arg_cmp *conditions)
+static int filter_allow(scmp_filter_ctx f, const char *name, unsigned n_conditions,
+			const struct scmp_arg_cmp *conditions)
 {
 	int call = seccomp_syscall_resolve_name(name);
 
@@ -108,14 +110,14 @@ static int allow_value(scmp_filter_ctx f, const char *name, unsigned argument, u
 {
 	const struct scmp_arg_cmp is = {.arg = argument, .op = SCMP_CMP_EQ, .datum_a = value};
 
-	return allow(f, name, 1, &is);
+	return filter_allow(f, name, 1, &is);
 }
 
 static int allow_bits(scmp_filter_ctx f, const char *name, unsigned argument, uint64_t mask, uint64_t bits)
 {
 	const struct scmp_arg_cmp are = {.arg = argument, .op = SCMP_CMP_MASKED_EQ, .datum_a = mask, .datum_b = bits};
 
-	return allow(f, name, 1, &are);
+	return filter_allow(f, name, 1, &are);
 }
 
 static int allow_all(scmp_filter_ctx f, const char *list)
@@ -127,7 +129,7 @@ static int allow_all(scmp_filter_ctx f, const char *list)
 	for (; *list != '\0' && ret == 0; list += len + strspn(list + len, " ")) {
 		len = strcspn(list, " ");
 		snprintf(name, sizeof(name), "%.*s", (int)len, list);
-		ret = allow(f, name, 0, NULL);
+		ret = filter_allow(f, name, 0, NULL);
 	}
 	return ret;
 }
@@ -198,7 +200,7 @@ static int allow_worker(scmp_filter_ctx f)
 	if (ret == 0)
 		ret = allow_bits(f, "mprotect", 2, PROT_EXEC, 0);
 	if (ret == 0)
-		ret = allow_value(f, "rt_sigaction", 0, SIGBUS);                 // memif: a peer took its memory away
+		ret = allow_value(f, "rt_sigaction", 0, SIGBUS);                 // a guest took its memory away
 	return ret < 0 ? ret : allow_value(f, "ioctl", 1, VFIO_DEVICE_SET_IRQS); // receive interrupts of NICs
 }
 
@@ -215,7 +217,7 @@ int filter_worker(void)
 int filter_helper(void)
 {
 	static const unsigned long requests[] = {TUNSETIFF,    TUNGETIFF,    TUNGETDEVNETNS, SIOCSIFMTU,
-						 SIOCGIFFLAGS, SIOCSIFFLAGS, SIOCSIFHWADDR};
+						 SIOCGIFFLAGS, SIOCSIFFLAGS, SIOCGIFHWADDR,  SIOCSIFHWADDR};
 	scmp_filter_ctx f;
 	unsigned i;
 	int ret = watch_violations();

@@ -79,14 +79,14 @@ static int check_request(const struct helper_request *r, unsigned n_fds, struct 
 	return ret < 0 ? ret : check_number("port.queues", t->queues, 1, PORT_MAX_QUEUES, err);
 }
 
-static int enter(int netns, const char *name, struct error *err)
+static int helper_enter_netns(int netns, const char *name, struct error *err)
 {
 	return setns(netns, CLONE_NEWNET) == 0 ? 0
 					       : error_set(err, errno, "tap.netns", name, "a network namespace",
 							   "cannot be entered: %s", strerror(errno));
 }
 
-static int create(const struct tap_request *t, int fds[PORT_MAX_QUEUES], struct error *err)
+static int helper_create_tap(const struct tap_request *t, int fds[PORT_MAX_QUEUES], struct error *err)
 {
 	int netns, ret;
 
@@ -95,7 +95,7 @@ static int create(const struct tap_request *t, int fds[PORT_MAX_QUEUES], struct 
 	netns = tap_netns_open(t->netns, err);
 	if (netns < 0)
 		return netns;
-	ret = enter(netns, t->netns, err);
+	ret = helper_enter_netns(netns, t->netns, err);
 	if (ret == 0)
 		ret = tap_device_create(t, fds, err);
 	close(netns);
@@ -108,7 +108,7 @@ static int set_mtu(int fd, uint16_t mtu, struct error *err)
 
 	if (netns < 0)
 		return netns;
-	ret = enter(netns, NULL, err);
+	ret = helper_enter_netns(netns, NULL, err);
 	if (ret == 0)
 		ret = tap_device_set_mtu(fd, mtu, err);
 	close(netns);
@@ -121,7 +121,8 @@ static void serve_one(int sock, const struct helper_request *r, int fds[PORT_MAX
 
 	a.ret = check_request(r, n, &a.err);
 	if (a.ret == 0)
-		a.ret = r->what == HELPER_CREATE ? create(&r->tap, fds, &a.err) : set_mtu(fds[0], r->tap.mtu, &a.err);
+		a.ret = r->what == HELPER_CREATE ? helper_create_tap(&r->tap, fds, &a.err)
+						 : set_mtu(fds[0], r->tap.mtu, &a.err);
 	if (a.ret == 0 && r->what == HELPER_CREATE)
 		a.n_fds = n = r->tap.queues;
 	helper_send(sock, &a, sizeof(a), fds, a.n_fds);

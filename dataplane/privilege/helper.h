@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The helper makes taps in network namespaces, which takes rights that the daemon gives up. It is a process of its own
-// that is forked before and ends with the daemon. Both talk over a pair of sockets: one request, one answer; the
-// descriptors of the queues come with the answer.
+// The helper makes taps in network namespaces, which takes rights that the daemon gives up. It is a process of its own:
+// the daemon forks it before it gives up these rights, and the helper ends when the daemon does. Over a pair of sockets
+// it answers each request with one message, which carries the descriptors of the tap's queues.
 #pragma once
 
 #include "port/tap_device.h"
@@ -19,8 +19,8 @@ struct helper_answer {
 	struct error err;
 };
 
-// Starts the helper, which runs begin(arg) first and ends unless that returns 0. Then port_rights uses it. The process
-// has one thread. Returns 0, or -errno with err filled.
+// Forks the helper, which runs begin(arg) first and exits unless that returns 0, and lets port_rights use it. Called
+// while the process has one thread. Returns 0, or -errno with err filled.
 int helper_start(int (*begin)(void *arg, struct error *err), void *arg, struct error *err);
 
 void helper_serve(int sock, int own_netns) __attribute__((noreturn)); // the helper's loop

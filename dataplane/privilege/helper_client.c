@@ -13,8 +13,8 @@
 
 static int helper = -1;
 
-static int ask(const struct helper_request *r, const int *fd, int fds[PORT_MAX_QUEUES], unsigned wanted,
-	       struct error *err)
+static int helper_ask(const struct helper_request *r, const int *fd, int fds[PORT_MAX_QUEUES], unsigned wanted,
+		      struct error *err)
 {
 	struct helper_answer a = {0};
 	unsigned n = 0;
@@ -38,7 +38,7 @@ static int create_by_helper(const struct tap_request *t, int fds[PORT_MAX_QUEUES
 {
 	struct helper_request r = {.what = HELPER_CREATE, .tap = *t};
 
-	return ask(&r, NULL, fds, t->queues, err);
+	return helper_ask(&r, NULL, fds, t->queues, err);
 }
 
 static int set_mtu_by_helper(int fd, uint16_t mtu, struct error *err)
@@ -46,7 +46,7 @@ static int set_mtu_by_helper(int fd, uint16_t mtu, struct error *err)
 	struct helper_request r = {.what = HELPER_SET_MTU, .tap.mtu = mtu};
 	int fds[PORT_MAX_QUEUES];
 
-	return ask(&r, &fd, fds, 0, err);
+	return helper_ask(&r, &fd, fds, 0, err);
 }
 
 // Signals for the daemon's process group are not for the helper: it ends when its socket is closed.

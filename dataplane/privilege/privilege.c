@@ -60,7 +60,7 @@ static void clear_bounds(void)
 	prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
 }
 
-static int become(const struct passwd *pw, uint64_t caps, struct error *err)
+static int privilege_become(const struct passwd *pw, uint64_t caps, struct error *err)
 {
 	uint64_t have = 0;
 	int ret = 0;
@@ -109,22 +109,22 @@ static void forbid_dumps(void)
 	prctl(PR_SET_DUMPABLE, 0);
 }
 
-static int make_run_dir(const char *dir, const struct passwd *pw, struct error *err)
+static int make_dir(const char *option, const char *dir, mode_t mode, const struct passwd *pw, struct error *err)
 {
-	if (mkdir(dir, 0711) < 0)
+	if (mkdir(dir, mode) < 0)
 		return errno == EEXIST ? 0
-				       : error_set(err, errno, "--run-dir", dir, "a path that can be created", "%s",
+				       : error_set(err, errno, option, dir, "a path that can be created", "%s",
 						   strerror(errno));
 	return chown(dir, pw->pw_uid, pw->pw_gid) == 0
 		       ? 0
-		       : error_set(err, errno, "--run-dir", dir, NULL, "cannot be given to user %s: %s", pw->pw_name,
+		       : error_set(err, errno, option, dir, NULL, "cannot be given to user %s: %s", pw->pw_name,
 				   strerror(errno));
 }
 
 static int helper_begin(void *arg, struct error *err)
 {
 	uint64_t have = 0;
-	int ret = become(arg, HELPER_CAPS, err);
+	int ret = privilege_become(arg, HELPER_CAPS, err);
 
 	if (ret == 0)
 		ret = caps_get(&have);
@@ -156,7 +156,9 @@ static int drop_to(const struct privilege_options *o, struct error *err)
 
 	if (pw == NULL)
 		return -EINVAL;
-	ret = make_run_dir(o->run_dir, pw, err);
+	ret = make_dir("--run-dir", o->run_dir, 0711, pw, err);
+	if (ret == 0 && o->state_dir[0])
+		ret = make_dir("--state-dir", o->state_dir, 0700, pw, err);
 	if (ret == 0 && port_kind_allowed("tap"))
 		ret = helper_start(helper_begin, pw, err);
 	if (ret < 0)
@@ -164,7 +166,7 @@ static int drop_to(const struct privilege_options *o, struct error *err)
 	kept = port_kind_allowed("dpdk") ? DRIVER_CAPS : 0;
 	port_rights.driver = driver_calls;
 	setenv("RUNTIME_DIRECTORY", o->run_dir, 0); // where EAL makes its directory; systemd sets it too
-	return become(pw, kept, err);
+	return privilege_become(pw, kept, err);
 }
 
 int privilege_drop(const struct privilege_options *o, struct error *err)

@@ -9,8 +9,9 @@
 #include "privilege/filter.h"
 
 struct privilege_options {
-	const char *user;    // empty: stays what it is, with all rights
-	const char *run_dir; // is made for the user if it is missing
+	const char *user;      // empty: stays what it is, with all rights
+	const char *run_dir;   // is made for the user if it is missing
+	const char *state_dir; // the same; empty: there is none
 	enum filter_mode system_calls;
 	bool core_dumps; // allowed, without packets and guests' memory
 };

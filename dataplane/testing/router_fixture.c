@@ -122,6 +122,12 @@ uint32_t port_pool_share(int numa)
 	return port_share_of(node_test_pool->size, rte_mempool_avail_count(node_test_pool));
 }
 
+void port_pool_usage(unsigned *total, unsigned *in_use)
+{
+	*total = node_test_pool->size;
+	*in_use = rte_mempool_in_use_count(node_test_pool);
+}
+
 void router_forget(void)
 {
 	while (router_n_sent > 0)

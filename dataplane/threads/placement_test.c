@@ -153,7 +153,7 @@ static void holes(void **state)
 	is(&p.service, "0-1");
 }
 
-static void put(const char *root, const char *name, const char *text)
+static void write_file(const char *root, const char *name, const char *text)
 {
 	char path[256];
 	FILE *f;
@@ -178,8 +178,8 @@ static void reads_the_machine(void **state)
 	}
 	machine_read(root, &m); // without files the C library gives the CPUs
 	assert_int_equal(cpu_list_count(&m.possible), sysconf(_SC_NPROCESSORS_CONF));
-	put(root, "possible", "0-8191\n");
-	put(root, "online", "0-63,8191\n");
+	write_file(root, "possible", "0-8191\n");
+	write_file(root, "online", "0-63,8191\n");
 	machine_read(root, &m);
 	is(&m.possible, "0-8191");
 	is(&m.online, "0-63,8191");

@@ -27,7 +27,7 @@ static unsigned worker_cpu;    // of worker 3, thread 104
 static struct cpu_list denied; // CPUs that the kernel denies
 static unsigned moves;
 
-__attribute__((format(printf, 2, 3))) static void put(const char *path, const char *fmt, ...)
+__attribute__((format(printf, 2, 3))) static void write_file(const char *path, const char *fmt, ...)
 {
 	char name[256];
 	va_list ap;
@@ -51,21 +51,22 @@ static void make(const char *path)
 }
 
 // The format of Linux 6.18, shortened to the lines around those that are read.
-static void put_status(int tid, const char *name, const char *cpus)
+static void write_status(int tid, const char *name, const char *cpus)
 {
 	char path[64];
 
 	snprintf(path, sizeof(path), "/proc/self/task/%d", tid);
 	make(path);
 	snprintf(path, sizeof(path), "/proc/self/task/%d/status", tid);
-	put(path,
-	    "Name:\t%s\nUmask:\t0022\nState:\tS "
-	    "(sleeping)\nTgid:\t100\nNgid:\t0\nPid:\t%d\nPPid:\t1\nThreads:\t5\nSigQ:\t0/15592\n"
-	    "Seccomp:\t0\nSpeculation_Store_Bypass:\tvulnerable\nCpus_allowed:\tff\nCpus_allowed_list:\t%s\nMems_"
-	    "allowed:"
-	    "\t00000000,00000001\n"
-	    "Mems_allowed_list:\t0\nvoluntary_ctxt_switches:\t150\nnonvoluntary_ctxt_switches:\t545\n",
-	    name, tid, cpus);
+	write_file(
+		path,
+		"Name:\t%s\nUmask:\t0022\nState:\tS "
+		"(sleeping)\nTgid:\t100\nNgid:\t0\nPid:\t%d\nPPid:\t1\nThreads:\t5\nSigQ:\t0/15592\n"
+		"Seccomp:\t0\nSpeculation_Store_Bypass:\tvulnerable\nCpus_allowed:\tff\nCpus_allowed_list:\t%s\nMems_"
+		"allowed:"
+		"\t00000000,00000001\n"
+		"Mems_allowed_list:\t0\nvoluntary_ctxt_switches:\t150\nnonvoluntary_ctxt_switches:\t545\n",
+		name, tid, cpus);
 }
 
 static const char *affinity_of(int tid)
@@ -88,7 +89,7 @@ static int fake_move(int tid, const struct cpu_list *cpus)
 		return -ESRCH;
 	if (cpu_list_empty(&given))
 		return -EINVAL;
-	put_status(tid, t.name, cpu_list_format(&given, text, sizeof(text)));
+	write_status(tid, t.name, cpu_list_format(&given, text, sizeof(text)));
 	return 0;
 }
 
@@ -139,7 +140,7 @@ static int setup(void **state)
 	make("/sys/devices");
 	make("/sys/devices/system");
 	make("/sys/devices/system/cpu");
-	put("/sys/devices/system/cpu/online", "0-7\n");
+	write_file("/sys/devices/system/cpu/online", "0-7\n");
 	threads.n = 0;
 	plan = (struct thread_plan){.root = root, .master = 100, .worker = fake_worker, .move = fake_move};
 	cpu_list_parse("0-1", &plan.service);
@@ -147,12 +148,12 @@ static int setup(void **state)
 	memset(&denied, 0, sizeof(denied));
 	worker_cpu = 7;
 	event = event_last();
-	put_status(100, "corelaned", "2");
-	put_status(101, "eal-intr-thread", "2");
-	put_status(102, "telemetry-v2", "2");
-	put_status(103, "svc-rules", "2");
-	put_status(104, "pmd-fwd-3", "7");
-	put_status(105, "vhost-events", "2");
+	write_status(100, "corelaned", "2");
+	write_status(101, "eal-intr-thread", "2");
+	write_status(102, "telemetry-v2", "2");
+	write_status(103, "svc-rules", "2");
+	write_status(104, "pmd-fwd-3", "7");
+	write_status(105, "vhost-events", "2");
 	return 0;
 }
 
@@ -189,8 +190,8 @@ static void first_look(void **state)
 static void taskset(void **state)
 {
 	look();
-	put_status(104, "pmd-fwd-3", "0-7");
-	put_status(101, "eal-intr-thread", "7");
+	write_status(104, "pmd-fwd-3", "0-7");
+	write_status(101, "eal-intr-thread", "7");
 	look();
 	assert_string_equal(affinity_of(104), "7");
 	assert_string_equal(affinity_of(101), "2");
@@ -210,7 +211,7 @@ static void taskset(void **state)
 	}
 	look();
 	assert_int_equal(moves, 0);
-	put_status(104, "pmd-fwd-3", "6");
+	write_status(104, "pmd-fwd-3", "6");
 	look();
 	assert_int_equal(thread(104)->moved_back, 2);
 }
@@ -222,7 +223,7 @@ static void stubborn(void **state)
 
 	look();
 	for (i = 0; i < 100; i++) {
-		put_status(104, "pmd-fwd-3", "0-7");
+		write_status(104, "pmd-fwd-3", "0-7");
 		look();
 		assert_string_equal(affinity_of(104), "7");
 	}
@@ -234,12 +235,12 @@ static void stubborn(void **state)
 static void new_threads(void **state)
 {
 	look();
-	put_status(106, "rte_mp_handle", "0-1");
+	write_status(106, "rte_mp_handle", "0-1");
 	look();
 	assert_string_equal(affinity_of(106), "2");
 	assert_int_equal(thread(106)->moved_back, 0);
 	assert_null(next_event("", ""));
-	put_status(107, "libfoo", "0-7");
+	write_status(107, "libfoo", "0-7");
 	look();
 	assert_string_equal(affinity_of(107), "2");
 	assert_int_equal(thread(107)->moved_back, 1);
@@ -257,7 +258,7 @@ static void gone(void **state)
 	look();
 	assert_null(thread(103));
 	assert_int_equal(threads.n, 5);
-	put("/proc/self/task/105/status", "Name:\tvhost-events\n"); // incomplete
+	write_file("/proc/self/task/105/status", "Name:\tvhost-events\n"); // incomplete
 	look();
 	assert_int_equal(threads.n, 4);
 }
@@ -267,7 +268,7 @@ static void the_plan_changes(void **state)
 {
 	look();
 	worker_cpu = 6;
-	put_status(104, "pmd-fwd-3", "6");
+	write_status(104, "pmd-fwd-3", "6");
 	look();
 	assert_int_equal(moves, 0);
 	cpu_list_parse("1", &plan.service);
@@ -281,9 +282,9 @@ static void the_plan_changes(void **state)
 static void offline(void **state)
 {
 	look();
-	put("/sys/devices/system/cpu/online", "0-6\n");
+	write_file("/sys/devices/system/cpu/online", "0-6\n");
 	cpu_list_parse("7", &denied);
-	put_status(104, "pmd-fwd-3", "0-6"); // where the kernel put it
+	write_status(104, "pmd-fwd-3", "0-6"); // where the kernel put it
 	look();
 	assert_string_equal(next_event("thread_displaced", "worker 3"),
 			    "thread pmd-fwd-3 (104) may run on CPUs 0-6 and belongs to 7, but CPU 7 is offline");
@@ -292,7 +293,7 @@ static void offline(void **state)
 	look();
 	assert_int_equal(moves, 1);      // it tries again
 	assert_null(next_event("", "")); // and reports it once
-	put("/sys/devices/system/cpu/online", "0-7\n");
+	write_file("/sys/devices/system/cpu/online", "0-7\n");
 	memset(&denied, 0, sizeof(denied));
 	look();
 	assert_string_equal(next_event("thread_returned", "worker 3"),
@@ -305,8 +306,8 @@ static void cpuset(void **state)
 {
 	look();
 	cpu_list_parse("1,7", &denied);
-	put_status(100, "corelaned", "0");
-	put_status(104, "pmd-fwd-3", "0");
+	write_status(100, "corelaned", "0");
+	write_status(104, "pmd-fwd-3", "0");
 	look();
 	assert_true(thread(100)->displaced && thread(104)->displaced);
 	assert_true(event_last() == event + 2);
@@ -314,7 +315,7 @@ static void cpuset(void **state)
 	event = event_last();
 	memset(&denied, 0, sizeof(denied));
 	worker_cpu = 6; // meanwhile the worker has been given another CPU
-	put_status(104, "pmd-fwd-3", "6");
+	write_status(104, "pmd-fwd-3", "6");
 	look();
 	assert_true(event_last() == event + 2);
 	assert_true(thread(100)->displaced == 0 && thread(104)->displaced == 0);
@@ -347,19 +348,19 @@ static void odd_files(void **state)
 {
 	struct task t = {0};
 
-	put("/proc/self/task/104/stat",
-	    "104 (x) R 9 9) S 1 100 100 0 -1 4194304 100 0 0 0 7 8 0 0 20 0 5 0 4217888 3133440 366 "
-	    "18446744073709551615 1 1 0 0 0 0 0 0 0 0 "
-	    "0 0 17 1500 0 0 0 0 0 1 1 1 1 1 1 1 0\n");
-	put("/proc/self/task/104/schedstat", "123456789 987654321 42\n");
+	write_file("/proc/self/task/104/stat",
+		   "104 (x) R 9 9) S 1 100 100 0 -1 4194304 100 0 0 0 7 8 0 0 20 0 5 0 4217888 3133440 366 "
+		   "18446744073709551615 1 1 0 0 0 0 0 0 0 0 "
+		   "0 0 17 1500 0 0 0 0 0 1 1 1 1 1 1 1 0\n");
+	write_file("/proc/self/task/104/schedstat", "123456789 987654321 42\n");
 	assert_int_equal(task_read_sched(root, 104, &t), 0);
 	assert_int_equal(t.state, 'S');
 	assert_int_equal(t.cpu, 1500);
 	assert_true(t.run_ns == 123456789 && t.wait_ns == 987654321);
-	put("/proc/self/task/104/stat", "104 (x) S 1 2");
+	write_file("/proc/self/task/104/stat", "104 (x) S 1 2");
 	assert_int_equal(task_read_sched(root, 104, &t), -EINVAL);
 	assert_int_equal(task_read_sched(root, 999, &t), -ENOENT);
-	put_status(104, "pmd-fwd-3", "1024-1030,2047");
+	write_status(104, "pmd-fwd-3", "1024-1030,2047");
 	assert_string_equal(affinity_of(104), "1024-1030,2047");
 	worker_cpu = 2047;
 	look();

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Compares the loop counters of all workers with their last values, and reports workers that stall or resume.
 #include "threads/worker_watch.h"
 
 #include <stdio.h>
@@ -33,7 +34,7 @@ static enum watch_result worker_watch_progressed(struct watch *w, uint64_t loops
 	}
 	w->loops = loops;
 	w->progress = now;
-	w->sampled = w->stalled = false;
+	w->sampled = w->stalled = w->hangs = false;
 	if (!w->reported || now - w->steady < WATCH_STEADY_NS)
 		return WATCH_NOTHING;
 	w->reported = false;
@@ -62,6 +63,11 @@ bool watch_is_preempted(const struct task *before, const struct task *now)
 	double waited = (double)(now->wait_ns - before->wait_ns) / 1e9;
 
 	return now->state == 'R' && (now->run_ns == before->run_ns || waited >= 0.1);
+}
+
+bool watch_is_hanging(const struct task *before, const struct task *now)
+{
+	return now->state != 'R' || now->run_ns - before->run_ns >= WATCH_STALL_NS / 2;
 }
 
 const char *watch_why(const struct task *before, const struct task *now, unsigned cpu, char *buf, size_t size)
@@ -174,14 +180,21 @@ uint64_t worker_watch_stalled_ns(unsigned worker)
 	return s->reported && now - s->progress >= WATCH_STALL_NS ? now - s->progress : 0;
 }
 
-bool worker_watch_hangs(void)
+static bool worker_watch_is_hanging(const struct worker *w, struct watch *s)
 {
 	struct task task;
+
+	if (s->stalled && !s->hangs)
+		s->hangs = task_read_sched("", w->tid, &task) < 0 || watch_is_hanging(&s->sample, &task);
+	return s->hangs;
+}
+
+bool worker_watch_hangs(void)
+{
 	struct worker *w;
 
 	for (w = worker_next(NULL); w; w = worker_next(w))
-		if (watches[w->id].stalled &&
-		    (task_read_sched("", w->tid, &task) < 0 || !watch_is_preempted(&watches[w->id].sample, &task)))
+		if (worker_watch_is_hanging(w, &watches[w->id]))
 			return true;
 	return false;
 }

@@ -17,6 +17,7 @@ struct watch {
 	uint64_t steady;          // since when it has looped without a stall
 	uint64_t longest;
 	bool stalled; // until it loops again, however often the master itself is late
+	bool hangs;   // also until it loops again: it does not loop although it has its CPU
 	bool reported, sampled;
 	struct task sample; // when it was first seen not to loop
 };
@@ -29,6 +30,8 @@ void watch_restart(struct watch *w, uint64_t loops, uint64_t now); // forgets wh
 
 // Whether the thread could run between the samples, but others had its CPU.
 bool watch_is_preempted(const struct task *before, const struct task *now);
+// Whether the thread had its CPU between the samples, at least for half of WATCH_STALL_NS in all, or does not want it.
+bool watch_is_hanging(const struct task *before, const struct task *now);
 // Explains a stall from two samples of the thread. cpu is the planned one.
 const char *watch_why(const struct task *before, const struct task *now, unsigned cpu, char *buf, size_t size);
 

@@ -121,11 +121,31 @@ static void why(void **state)
 	assert_false(watch_is_preempted(&a, &b));
 }
 
+// Many short waits of a worker whose CPU others use, too, do not hide a loop that does not end.
+static void hanging(void **state)
+{
+	struct task before = {.run_ns = 100, .wait_ns = 100}, later = before;
+
+	later.state = 'R';
+	later.wait_ns += WATCH_STALL_NS;
+	assert_false(watch_is_hanging(&before, &later));
+	later.run_ns += WATCH_STALL_NS / 2 - 1;
+	assert_false(watch_is_hanging(&before, &later));
+	later.run_ns += 1;
+	assert_true(watch_is_hanging(&before, &later));
+	later = before;
+	later.state = 'S';
+	assert_true(watch_is_hanging(&before, &later));
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(healthy, setup), cmocka_unit_test_setup(stalls_and_resumes, setup),
-		cmocka_unit_test_setup(starved, setup), cmocka_unit_test_setup(restart, setup), cmocka_unit_test(why)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test_setup(healthy, setup),
+					   cmocka_unit_test_setup(stalls_and_resumes, setup),
+					   cmocka_unit_test_setup(starved, setup),
+					   cmocka_unit_test_setup(restart, setup),
+					   cmocka_unit_test(why),
+					   cmocka_unit_test(hanging)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -24,6 +24,7 @@
 #define SETTLE_NS 20000
 #define GROW_MS 200
 
+static bool assign_held;   // no queue gets a poller
 static bool assign_untidy; // a list may contain queues that others poll
 
 static struct rx_list *rx_list_alloc(unsigned n)
@@ -232,7 +233,7 @@ int worker_may_spread(const struct port *port, const struct port_config *cfg, st
 	unsigned i;
 	int ret = 0;
 
-	for (i = 0; i < port->n_queues && ret == 0; i++)
+	for (i = 0; i < port_polled_queues(port) && ret == 0; i++)
 		ret = assign_may_spread_queue(&port->queues[i], cfg, err);
 	return ret;
 }
@@ -248,7 +249,7 @@ int worker_assign(struct port_queue *q, struct worker *w, struct error *err)
 	if (assign_start_move(q, w) < 0)
 		return error_set(err, ENOMEM, NULL, NULL, NULL, "no memory to move a queue");
 	ret = spread_refresh(err);
-	if (!worker_settle(assign_owned, q, SETTLE_MS))
+	if (!assign_held && !worker_settle(assign_owned, q, SETTLE_MS))
 		LOG(WARNING, "queue %u of port %s moves to worker %u once worker %u (late) releases it", q->index,
 		    q->port->cfg.name, w->id, __atomic_load_n(&q->owner, __ATOMIC_RELAXED));
 	worker_tidy();
@@ -287,8 +288,8 @@ bool worker_set_growing(uint32_t newcomer)
 	struct port *p;
 
 	for (p = port_next(NULL); p; p = port_next(p)) {
-		if (assign_tx_is_shared(p, newcomer) && !p->shared_tx) {
-			__atomic_store_n(&p->shared_tx, true, __ATOMIC_RELAXED);
+		if (assign_tx_is_shared(p, newcomer) && !(p->tx_flags & PORT_TX_SHARED)) {
+			port_set_tx_flag(p, PORT_TX_SHARED, true);
 			waits = true;
 		}
 	}
@@ -297,7 +298,7 @@ bool worker_set_growing(uint32_t newcomer)
 
 void worker_share_tx(struct port *port)
 {
-	__atomic_store_n(&port->shared_tx, assign_tx_is_shared(port, WORKER_NONE), __ATOMIC_RELAXED);
+	port_set_tx_flag(port, PORT_TX_SHARED, assign_tx_is_shared(port, WORKER_NONE));
 }
 
 void worker_spread(struct port *port)
@@ -307,7 +308,7 @@ void worker_spread(struct port *port)
 	unsigned i;
 
 	worker_share_tx(port);
-	for (i = 0; i < port->n_queues; i++) {
+	for (i = 0; i < port_polled_queues(port) && !assign_held; i++) {
 		w = polled_by[i] && !port->queues[i].host ? worker_get(polled_by[i] - 1u) : NULL;
 		if (w == NULL || w->leaving || !assign_may_poll(w, &port->queues[i]))
 			w = port->queues[i].rx_worker == WORKER_NONE ? assign_any_poller(&port->queues[i], NULL) : NULL;
@@ -393,6 +394,19 @@ void worker_orphan_queues(const struct worker *w)
 	for (i = 0; i < w->rx->n; i++)
 		if (w->rx->q[i]->rx_worker == w->id)
 			w->rx->q[i]->rx_worker = w->rx->q[i]->owner = WORKER_NONE;
+}
+
+void worker_hold_ports(void)
+{
+	assign_held = true;
+	worker_gate_set(true);
+}
+
+void worker_release_ports(void)
+{
+	assign_held = false;
+	worker_set_changed();
+	worker_gate_set(false);
 }
 
 void worker_set_changed(void)

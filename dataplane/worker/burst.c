@@ -31,6 +31,13 @@ static bool burst_costly(const struct burst *b, uint64_t cycles)
 	return b->brought == *b->most && cycles * BATCH / b->brought > burst_cycles(BURST_WALK_US);
 }
 
+// The time of one frame, without what the machine may have taken meanwhile.
+static void burst_rest(struct burst *b, uint64_t now, uint64_t cycles)
+{
+	if (b->shared && b->dear && cycles > burst_cycles(BURST_SHARED_US))
+		b->rest_until = now + BURST_REST * RTE_MIN(cycles, burst_cycles(BURST_WALK_US));
+}
+
 void burst_walked(struct burst *b, uint64_t now, uint64_t cycles)
 {
 	bool costly = cycles > burst_cycles(BURST_WALK_US);
@@ -38,6 +45,7 @@ void burst_walked(struct burst *b, uint64_t now, uint64_t cycles)
 	if (b->most != NULL) {
 		costly |= burst_costly(b, cycles);
 		burst_adapt(b, cycles, burst_cycles(b->shared ? BURST_SHARED_US : BURST_WALK_US));
+		burst_rest(b, now, cycles);
 		b->full = b->most;
 	}
 	if (costly)
@@ -47,5 +55,6 @@ void burst_walked(struct burst *b, uint64_t now, uint64_t cycles)
 	burst_begin(b);
 	b->shared = now < b->shared_until;
 	b->bounded = b->shared || now < b->costly_until;
+	b->resting = now < b->rest_until;
 	b->longest = b->bounded ? 0 : burst_cycles(BURST_SHARED_US);
 }

@@ -8,6 +8,10 @@
 // A worker is shared while a source has more than it may bring, and others do not. If all sources have more, shorter
 // walks would only lower the rate of all.
 //
+// A burst of one frame cannot be halved. If such a frame of ordinary length still takes longer than BURST_SHARED_US, as
+// one in a hundred descriptors does, its source is not polled for BURST_REST times as long while the worker is shared:
+// otherwise it would have most of the worker's time, in pieces that each delay the others.
+//
 // All functions run on the worker. A short walk costs one comparison.
 #pragma once
 
@@ -20,6 +24,12 @@
 #define BURST_CALM_MS 100  // without a long walk or a bounded burst: then bursts are not bounded any more
 #define BURST_SHARED_US 3  // about the time of 40 such packets; at 32, a packet takes 4 % more instructions than at 256
 #define BURST_SHARED_MS 10 // without a packet of others: then the worker is not shared any more
+// A burst of long packets from the fabric is not bounded to fewer than this: packets of one connection are joined to a
+// large segment only if they come in one burst, and one by one they would take a guest's port several times as long.
+#define BURST_JOIN 48    // a large segment of 64 KB
+#define BURST_LONG 1000  // bytes of a packet, on average
+#define BURST_REST 3     // so the source has a quarter of the time at most
+#define BURST_FRAME 9622 // bytes of the longest frame that is no large segment
 
 // A source's largest burst is a uint16_t of its queue or ring, 0 = BATCH. The worker that polls the source writes it;
 // one that is about to get the queue, or has lost it, may read it.
@@ -34,7 +44,10 @@ struct burst {
 	uint16_t *most;       // largest burst of the source that has more and brought the most packets, or NULL
 	uint16_t brought;     // its packets
 	uint16_t least;       // its smallest burst
+	bool dear;            // they are one frame of at most BURST_FRAME bytes, from a port
 	const uint16_t *full; // the last `most`; only compared
+	uint64_t rest_until;  // TSC
+	bool resting;         // sources whose largest burst is one packet are not polled
 };
 
 void burst_init(struct burst *b);
@@ -66,8 +79,9 @@ static inline void burst_double(uint16_t *most)
 	__atomic_store_n(most, *most < BATCH / 2 ? (uint16_t)(2 * *most) : 0, __ATOMIC_RELAXED);
 }
 
-// A source has brought n > 0 packets. more: it was not emptied. least: packets that its rx can be asked for.
-static inline void burst_brought(struct burst *b, uint16_t *most, uint16_t n, bool more, uint16_t least)
+// A source has brought n > 0 packets. more: it was not emptied. least: packets that its rx can be asked for. bytes: of
+// the packets, 0 = unknown.
+static inline void burst_brought(struct burst *b, uint16_t *most, uint16_t n, bool more, uint16_t least, uint64_t bytes)
 {
 	if (!more) {
 		b->others |= most != b->full;
@@ -77,5 +91,6 @@ static inline void burst_brought(struct burst *b, uint16_t *most, uint16_t n, bo
 		b->brought = n;
 		b->least = least;
 		b->most = most;
+		b->dear = n == 1 && bytes > 0 && bytes <= BURST_FRAME;
 	}
 }

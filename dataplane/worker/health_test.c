@@ -14,25 +14,14 @@
 
 #include <cmocka.h>
 
+#include "testing/file_tree.h"
 #include "worker/health.h"
 
 static char root[] = "/tmp/health-XXXXXX";
 
 static void write_file(const char *path, const char *text)
 {
-	char full[256], *slash;
-	FILE *f;
-
-	snprintf(full, sizeof(full), "%s/%s", root, path);
-	for (slash = strchr(full + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
-		*slash = '\0';
-		mkdir(full, 0755);
-		*slash = '/';
-	}
-	f = fopen(full, "w");
-	assert_non_null(f);
-	fputs(text, f);
-	fclose(f);
+	file_tree_write(root, path, text);
 }
 
 #define STAT_TAIL                                                                                                    \

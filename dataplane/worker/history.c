@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Two rings of samples: one per second and one per minute.
 #include "worker/history.h"
 
 static const struct history_sample *history_at(const struct history_sample ring[HISTORY_SAMPLES], uint32_t number)

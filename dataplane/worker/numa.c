@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// The node of a CPU as /sys has it; whether a node has memory is found by allocating some.
 #include "worker/numa.h"
 
 #include <dirent.h>

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // port_rx: the source of a worker's graph. Polls the worker's queues in turn until a batch is full.
 // Writes: port, flags, hash.  Next: by the port's role; packets from rings by their arg (enum inject).
+#include <rte_ip.h>
+#include <rte_tcp.h>
 #include <rte_vect.h>
 
+#include "base/eth.h"
+#include "base/offload.h"
 #include "base/rcu.h"
 #include "graph/capture.h"
 #include "graph/counters.h"
@@ -13,10 +17,15 @@
 #include "worker/buffer_share.h"
 #include "worker/burst.h"
 #include "worker/handoff.h"
+#include "worker/port_rx.h"
 #include "worker/spread.h"
 #include "worker/worker.h"
 
-enum { FABRIC = PORT_FABRIC, TENANT = PORT_TENANT, HOST = PORT_HOST, TX, SPREAD, STEER }; // a port's edge is its role
+// A port's edge is its role, or PORT_INPUT_TRUNK.
+enum { FABRIC = PORT_FABRIC, TENANT = PORT_TENANT, HOST = PORT_HOST, VLAN = PORT_INPUT_TRUNK, TX, SPREAD, STEER };
+
+DROP_REASON(port_disabled, "The port that received the packet is disabled. "
+			   "`corelane port set PORT --disabled=false` enables it.");
 
 #define POLL_MIN 32 // with less room in the batch, no further queue is polled
 #define AHEAD 8u    // packets of a ring whose metadata are prefetched
@@ -28,7 +37,7 @@ static_assert(offsetof(struct pkt_meta, nexthop) == 0 && offsetof(struct pkt_met
 static inline unsigned port_rx_count(const struct port *p, uint16_t queue, struct rte_mbuf **pkts, unsigned n)
 {
 	const uint16_t port = p->id;
-	struct port_counters *c = &counters->port[port];
+	struct port_counters *c;
 	const rte_v128u32_t fresh = {0, 0, 0, queue}; // nexthop, hash, arg
 	uint8_t flags = __atomic_load_n(&p->rx_flags, __ATOMIC_RELAXED);
 	uint32_t longest = __atomic_load_n(&p->longest, __ATOMIC_RELAXED);
@@ -46,22 +55,44 @@ static inline unsigned port_rx_count(const struct port *p, uint16_t queue, struc
 		md->reason = 0;
 		md->flags = flags;
 	}
+	c = &counters->port[p->id]; // not before the loop: it would need one more register in it
 	c->rx_packets += n;
 	c->rx_bytes += bytes;
 	return too_long;
 }
 
-// Drops the packets that are longer than `longest`. Returns how many are left.
+// A large segment is as long as the packets that it stands for. The lengths of its headers in a tunnel are not known
+// yet: those of TCP without options bound them.
+static bool port_rx_fits(const struct rte_mbuf *m, uint32_t longest)
+{
+	if (offload_is_whole(m))
+		return m->outer_l3_len + m->tso_segsz + sizeof(struct rte_ipv4_hdr) + sizeof(struct rte_tcp_hdr) +
+			       PORT_L2_OVERHEAD <=
+		       longest;
+	return m->pkt_len <= longest ||
+	       (offload_is_large(m) && offload_ip_size(m, frame_ip(m)) + PORT_L2_OVERHEAD <= longest);
+}
+
+const struct drop_reason *port_rx_refuses(const struct rte_mbuf *m, uint32_t longest)
+{
+	if (longest == 0)
+		return &drop_port_disabled;
+	return port_rx_fits(m, longest) ? NULL : frame_too_long;
+}
+
+// Drops the packets that are longer than `longest`, which is 0 for a disabled port. Returns how many are left.
 static __rte_noinline uint16_t port_rx_bound(struct rte_mbuf **pkts, uint16_t n, uint32_t longest)
 {
+	const struct drop_reason *why;
 	uint16_t i, kept = 0;
 
 	for (i = 0; i < n; i++) {
-		if (pkts[i]->pkt_len <= longest) {
+		why = port_rx_refuses(pkts[i], longest);
+		if (why == NULL) {
 			pkts[kept++] = pkts[i];
 			continue;
 		}
-		drop_as(pkts[i], frame_too_long);
+		drop_as(pkts[i], why);
 		drop_packets(&pkts[i], 1);
 	}
 	return kept;
@@ -93,7 +124,7 @@ static inline edge_t port_rx_edge(const struct worker *w, const struct port_queu
 	const struct spread_view *v = q->view;
 
 	if (likely(v == NULL || v->all_to == SPREAD_LOCAL))
-		return q->port->role;
+		return __atomic_load_n(&q->port->input, __ATOMIC_RELAXED);
 	return w->role == WORKER_HOST_PATH && q->port->role == PORT_FABRIC ? STEER : SPREAD;
 }
 
@@ -134,7 +165,7 @@ static edge_t port_rx_handed_edge(struct rte_mbuf *m)
 	held_end(m);
 	if (meta(m)->arg == INJECT_TX)
 		return TX;
-	return f && f->role == PORT_FABRIC ? FABRIC : TENANT;
+	return f ? f->input : TENANT;
 }
 
 static void port_rx_pass_handed(struct rte_graph *graph, struct rte_node *node, unsigned n)
@@ -190,9 +221,11 @@ static uint16_t port_rx_poll_bounded(struct rte_graph *graph, struct rte_node *n
 		n = port_rx_poll_queue(graph, node, w, q, room);
 		bytes = counters->port[q->port->id].rx_bytes - bytes;
 		least = RTE_MAX(q->port->ops->rx_least, least);
+		if (q->port->role == PORT_FABRIC && bytes > n * BURST_LONG)
+			least = RTE_MAX(least, BURST_JOIN);
 	}
 	if (n > 0)
-		burst_brought(&w->burst, most, n, n == room || bytes >= PORT_TURN_BYTES, least);
+		burst_brought(&w->burst, most, n, n == room || bytes >= PORT_TURN_BYTES, least, bytes);
 	return n;
 }
 
@@ -213,6 +246,8 @@ static __rte_noinline uint16_t port_rx_bounded(struct rte_graph *graph, struct r
 		ring = at < rings ? in->h[at] : NULL;
 		q = ring ? NULL : l->q[at - rings];
 		most = burst_most(ring ? &ring->most : &q->most);
+		if (unlikely(most == 1) && w->burst.resting)
+			continue;
 		if (most > 0 && total > injected)
 			break;
 		n = port_rx_poll_bounded(graph, node, w, ring, q, (uint16_t)(BATCH - total));
@@ -230,7 +265,7 @@ static uint16_t port_rx(struct rte_graph *graph, struct rte_node *node, void **o
 	struct worker *w = this_worker;
 	const struct handoff_list *in = rcu_read(w->in);
 	struct rx_list *l = rcu_read(w->rx);
-	unsigned rings = in ? in->n : 0, i, total = 0, at = w->next_queue, sources = 0;
+	unsigned rings = in ? in->n : 0, all = rings + l->n, left, total = 0, at = w->next_queue, sources = 0;
 	uint16_t n;
 
 	w->in_now = in;
@@ -238,8 +273,8 @@ static uint16_t port_rx(struct rte_graph *graph, struct rte_node *node, void **o
 		total += port_rx_poll_inject(graph, node, w);
 	if (unlikely(w->burst.bounded))
 		return port_rx_bounded(graph, node, w, in, l, total);
-	for (i = 0; i < rings + l->n && BATCH - total >= POLL_MIN; i++, at++) {
-		if (at >= rings + l->n)
+	for (left = all; left > 0 && total <= BATCH - POLL_MIN; left--, at++) {
+		if (at >= all)
 			at = 0;
 		if (at < rings)
 			n = port_rx_poll_ring(graph, node, in->h[at], (uint16_t)(BATCH - total));
@@ -255,4 +290,4 @@ static uint16_t port_rx(struct rte_graph *graph, struct rte_node *node, void **o
 }
 
 NODE_SOURCE(port_rx, port_rx, [TENANT] = "tenant_input", [FABRIC] = "fabric_input", [HOST] = "host_input",
-	    [TX] = "port_tx", [SPREAD] = "spread", [STEER] = "host_steer");
+	    [VLAN] = "vlan_input", [TX] = "port_tx", [SPREAD] = "spread", [STEER] = "host_steer");

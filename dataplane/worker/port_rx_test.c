@@ -383,6 +383,30 @@ static void least_burst(void **state)
 	}
 }
 
+// Long packets of the fabric are bounded to the burst of a large segment, short ones as those of any port.
+static void long_packets_of_the_fabric(void **state)
+{
+	unsigned n[PORTS_END], i, k;
+
+	for (k = 0; k < 2; k++) {
+		reset(state);
+		port_get(FABRIC0)->queues[0].most = 0;
+		burst_init(&router_worker()->burst);
+		poll_queue(FABRIC0, 0);
+		poll_queue(RED1, 0);
+		waiting[FABRIC0][0] = waiting[RED1][0] = UINT32_MAX / 2;
+		cost[FABRIC0] = 2 * LONGEST;
+		cost[RED1] = LONGEST / BATCH;
+		long_len = 1400;
+		long_to = k == 0 ? BATCH : 0;
+		for (i = 0; i < 20; i++)
+			timed_walk(n);
+		assert_int_equal(port_get(FABRIC0)->queues[0].most,
+				 k == 0 ? BURST_JOIN : RTE_MAX(port_get(FABRIC0)->ops->rx_least, 1));
+	}
+	port_get(FABRIC0)->queues[0].most = 0;
+}
+
 // RED0 sends all it can, and RED1 some packets between any two walks.
 static void shared_worker(unsigned walks, unsigned some)
 {
@@ -463,6 +487,42 @@ static void few_costly_packets(void **state)
 	assert_true(router_worker()->burst.shared);
 }
 
+// A frame that alone takes longer than a shared worker's walk may: its port has a quarter of the time, and all of it
+// when the others have no packets. A large segment may take as long.
+static void dear_frames_rest(void **state)
+{
+	uint64_t cycles[PORTS_END], none = rte_get_tsc_hz() / 10000000;
+	uint32_t longest = port_get(RED0)->longest;
+	unsigned n[PORTS_END], i, k;
+
+	for (k = 0; k < 3; k++) {
+		reset(state);
+		shared_worker(0, 0);
+		port_get(RED0)->longest = k == 2 ? UINT16_MAX : longest;
+		cost[RED0] = SHARED + SHARED / 3;
+		long_len = 64000;
+		long_to = k == 2 ? 1 : 0;
+		memset(cycles, 0, sizeof(cycles));
+		for (i = 0; i < 4000; i++) {
+			waiting[RED1][0] = k == 1 ? 0 : 1;
+			if (timed_walk(n) == 0) {
+				clock_now += none;
+				burst_walked(&router_worker()->burst, clock_now, none);
+			}
+			if (i == 100)
+				cycles[0] = clock_now;
+			cycles[RED0] += i > 100 ? n[RED0] * cost[RED0] : 0;
+		}
+		cycles[0] = clock_now - cycles[0];
+		if (k == 0) {
+			assert_in_range(100 * cycles[RED0] / cycles[0], 20, 26);
+		} else {
+			assert_in_range(100 * cycles[RED0] / cycles[0], 80, 100);
+		}
+	}
+	port_get(RED0)->longest = longest;
+}
+
 // A walk that another thread interrupted is not judged. The queue that it polled may belong to another worker
 // afterwards.
 static void interrupted_walk_is_forgotten(void **state)
@@ -540,11 +600,13 @@ int main(void)
 		cmocka_unit_test_setup(small_bursts_share, reset),
 		cmocka_unit_test_setup(bound_ends, reset),
 		cmocka_unit_test_setup(least_burst, reset),
+		cmocka_unit_test_setup(long_packets_of_the_fabric, reset),
 		cmocka_unit_test_setup(interrupted_walk_is_forgotten, reset),
 		cmocka_unit_test_setup(greedy_burst_is_short, reset),
 		cmocka_unit_test_setup(backlog_of_idle_port, reset),
 		cmocka_unit_test_setup(full_bursts, reset),
 		cmocka_unit_test_setup(few_costly_packets, reset),
+		cmocka_unit_test_setup(dear_frames_rest, reset),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

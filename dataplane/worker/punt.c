@@ -19,16 +19,18 @@
 
 DROP_REASON(punt_rate,
 	    "The port sent ARP or neighbour discovery for the control plane faster than one port may: 1,000 packets/s "
-	    "of a tenant, 10,000 of a fabric port. A host may be flooding them: see "
+	    "of a tenant, 10,000 of a fabric port; or a guest sent more than 20 DHCP messages and router solicitations "
+	    "per second. A host may be flooding them: see "
 	    "`corelane drops punt_rate --by-port` and `corelane capture`.");
 DROP_REASON(punt_full, "Too many packets of one kind needed the control plane at once: ARP and ND of the fabric, ARP "
-		       "and ND of tenants, and packets for unknown neighbours have a queue each. See "
-		       "`corelane drops punt_full --by-port`.");
+		       "and ND of tenants, packets for unknown neighbours, and what guests ask for when they boot have "
+		       "a queue each. See `corelane drops punt_full --by-port`.");
 
 const struct punt_limits punt_limits[PUNT_CLASSES] = {
 	[PUNT_FABRIC] = {.room = 2047, .rate = 10000, .burst = 1024, .turn = 256},
 	[PUNT_GUEST] = {.room = 2047, .rate = 1000, .burst = 256, .turn = 128},
 	[PUNT_WAITING] = {.room = 4095, .turn = 128},
+	[PUNT_BOOTING] = {.room = 1023, .rate = 20, .burst = 20, .turn = 32},
 };
 
 static struct rte_ring *rings[PUNT_CLASSES];
@@ -88,6 +90,7 @@ void punt_poll(void)
 	punt_turn(PUNT_FABRIC);
 	punt_turn(PUNT_GUEST);
 	waiting_taken += punt_turn(PUNT_WAITING);
+	punt_turn(PUNT_BOOTING);
 }
 
 uint64_t punt_token(void)
@@ -107,6 +110,8 @@ static inline enum punt_class punt_class_of(struct rte_mbuf *m)
 
 	if (kind == PUNT_HOLD || kind == PUNT_GLEAN)
 		return PUNT_WAITING;
+	if (kind == PUNT_BOOT)
+		return PUNT_BOOTING;
 	f = rcu_read(port_fwds[m->port % PORT_MAX]);
 	return f && f->role != PORT_TENANT ? PUNT_FABRIC : PUNT_GUEST;
 }

@@ -18,6 +18,7 @@ enum punt {
 	PUNT_HOLD,     // an IP packet (data starts there) that waits for adjacency meta->arg
 	PUNT_GLEAN,    // an IP packet that waits for its destination address, a host on port meta->arg
 	PUNT_PATH_MTU, // an ICMP error for the router; its IP header is at meta->l3
+	PUNT_BOOT,     // a request that boot_input has checked; its IP header is at meta->l3
 	PUNT_KINDS
 };
 
@@ -26,6 +27,7 @@ enum punt_class {
 	PUNT_FABRIC,  // ARP and ND of the underlay
 	PUNT_GUEST,   // ARP and ND of tenants
 	PUNT_WAITING, // PUNT_HOLD and PUNT_GLEAN, of all ports: neighbor_hold limits them
+	PUNT_BOOTING, // PUNT_BOOT
 	PUNT_CLASSES
 };
 

@@ -40,7 +40,7 @@ static bool spread_view_waits_over(struct worker *w, struct spread_view *v)
 			break;
 	}
 	if (n > 0 && rte_rdtsc() - v->wait_since > rte_get_tsc_hz() / 1000 * SPREAD_LATE_MS) {
-		v->gave_up++;
+		__atomic_store_n(&v->gave_up, v->gave_up + 1, __ATOMIC_RELAXED);
 		n = 0;
 	}
 	__atomic_store_n(&v->n_waits, n, __ATOMIC_RELEASE);

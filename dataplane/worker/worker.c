@@ -66,7 +66,7 @@ static int worker_check(uint32_t id, const struct worker_config *cfg, struct err
 				 id < WORKER_MAX ? "is taken" : "is too large");
 	if (cfg->ring_size && check_limits("worker.ring_size", cfg->ring_size, &handoff_sizes, err) < 0)
 		return -ERANGE;
-	return worker_check_cpu(cfg->cpu, err);
+	return worker_check_cpu(cfg->cpu, cfg->idle, err);
 }
 
 static struct worker *worker_new(uint32_t id, const struct worker_config *cfg, struct error *err)
@@ -153,18 +153,31 @@ struct worker *worker_add(uint32_t id, const struct worker_config *cfg, struct e
 	return w;
 }
 
-// False: it has not ended within this time.
-static bool worker_stop(struct worker *w, unsigned ms)
+static void worker_ask_to_stop(struct worker *w)
+{
+	__atomic_store_n(&w->stop, true, __ATOMIC_RELAXED);
+	doorbell_ring(w->id);
+	worker_gate_look();
+}
+
+static struct timespec worker_deadline(unsigned ms)
 {
 	struct timespec until;
 
-	__atomic_store_n(&w->stop, true, __ATOMIC_RELAXED);
-	doorbell_ring(w->id);
 	clock_gettime(CLOCK_REALTIME, &until);
 	until.tv_sec += ms / 1000;
 	until.tv_nsec += ms % 1000 * 1000000L;
 	until.tv_sec += until.tv_nsec / 1000000000L;
 	until.tv_nsec %= 1000000000L;
+	return until;
+}
+
+// False: it has not ended within this time.
+static bool worker_stop(struct worker *w, unsigned ms)
+{
+	struct timespec until = worker_deadline(ms);
+
+	worker_ask_to_stop(w);
 	return pthread_timedjoin_np(w->thread, NULL, &until) == 0;
 }
 
@@ -176,20 +189,24 @@ static void worker_end(struct worker *w)
 	worker_free(w);
 }
 
-static bool worker_handed_over(const void *w)
+// Others have finished the packets that it gave them.
+static bool worker_is_emptied(const struct worker *w)
 {
-	return worker_is_free(w);
-}
-
-static bool worker_is_emptied(const void *arg)
-{
-	const struct worker *w = arg;
 	unsigned i;
 
 	for (i = 0; i < WORKER_MAX; i++)
 		if (w->out[i] && !handoff_passed(w->out[i], handoff_sent(w->out[i])))
 			return false;
 	return true;
+}
+
+// It has no packets and gets none, so it gives no more to others: only then it may stop. Its rings are looked at twice,
+// because worker_is_free() takes long while another worker is late, and what a worker does last is to give packets.
+static bool worker_may_stop(const void *arg)
+{
+	const struct worker *w = arg;
+
+	return worker_is_emptied(w) && rte_ring_empty(w->inject) && worker_is_free(w) && worker_is_emptied(w);
 }
 
 // False: it has not ended yet; worker_poll() tries again.
@@ -199,7 +216,6 @@ static bool worker_leave(struct worker *w, unsigned ms)
 
 	if (!worker_stop(w, ms))
 		return false;
-	worker_settle(worker_is_emptied, w, SETTLE_MS); // until others have finished its packets
 	worker_end(w);
 	worker_set_changed();
 	LOG(INFO, "worker %u was removed", id);
@@ -221,7 +237,7 @@ int worker_del(uint32_t id, struct error *err)
 		return -EBUSY;
 	worker_notify_set(w);
 	worker_handover(w);
-	if (!worker_settle(worker_handed_over, w, LEAVE_MS) || !worker_leave(w, LEAVE_MS))
+	if (!worker_settle(worker_may_stop, w, LEAVE_MS) || !worker_leave(w, LEAVE_MS))
 		return error_set(err, ETIMEDOUT, "worker.id", text, NULL,
 				 "is being removed: it ends as soon as a late worker has finished its packets");
 	return 0;
@@ -233,26 +249,33 @@ void worker_poll(void)
 
 	for (w = worker_next(NULL); w; w = next) {
 		next = worker_next(w);
-		if (w->leaving && (w->stop || worker_is_free(w)))
+		if (w->leaving && (w->stop || worker_may_stop(w)))
 			worker_leave(w, 0);
 	}
 	worker_tidy();
 	handoff_poll();
 }
 
-void worker_del_all(void)
+bool worker_del_all(void)
 {
-	bool ended[WORKER_MAX] = {false};
+	bool ended[WORKER_MAX] = {false}, all = true;
+	struct timespec until = worker_deadline(END_MS);
+	struct worker *w;
 	unsigned i;
 
-	for (i = 0; i < WORKER_MAX; i++)
-		ended[i] = workers[i] && worker_stop(workers[i], END_MS);
+	for (w = worker_next(NULL); w; w = worker_next(w))
+		worker_ask_to_stop(w);
+	for (w = worker_next(NULL); w; w = worker_next(w))
+		ended[w->id] = pthread_timedjoin_np(w->thread, NULL, &until) == 0;
 	for (i = 0; i < WORKER_MAX; i++) {
-		if (ended[i])
+		if (ended[i]) {
 			worker_end(workers[i]);
-		else if (workers[i])
+		} else if (workers[i]) {
 			LOG(ERR, "worker %u has not ended: its loop is stalled", i);
+			all = false;
+		}
 	}
+	return all;
 }
 
 struct worker *worker_get(uint32_t id)

@@ -123,7 +123,8 @@ int worker_set_idle(struct worker *w, enum idle_policy idle, struct error *err);
 void worker_set_sleep_max(struct worker *w, uint32_t us);      // of IDLE_SLEEP; 0 = the default
 void worker_set_loop_threshold(struct worker *w, uint32_t us); // shortest loop to record; 0 = the default
 int worker_del(uint32_t id, struct error *err);
-void worker_del_all(void);
+// False: a worker has not ended, and goes on to use what it was given: nothing may be freed.
+bool worker_del_all(void);
 struct worker *worker_get(uint32_t id); // NULL
 unsigned worker_count(void);
 struct worker *worker_next(struct worker *w); // by id; NULL: the first one
@@ -139,7 +140,12 @@ void worker_poll(void); // finishes changes that wait for workers; called from t
 int worker_assign(struct port_queue *q, struct worker *w, struct error *err);
 // Assigns the port's queues to their configured workers, and unpolled ones to the worker with the fewest queues.
 void worker_spread(struct port *port);
-void worker_share_tx(struct port *port); // sets shared_tx, which workers read before they send
+// Between the two, ports are not polled: their queues get workers when they are released. Workers that are added
+// meanwhile begin then, too, so no change waits for them. For a start, which has rules and routes in place before the
+// first packet meets them.
+void worker_hold_ports(void);
+void worker_release_ports(void);
+void worker_share_tx(struct port *port); // sets PORT_TX_SHARED, which workers read before they send
 // Checks that there is a worker that may poll each of its queues.
 int worker_may_spread(const struct port *port, const struct port_config *cfg, struct error *err);
 void worker_forget(struct port *port); // takes the port's queues from all workers

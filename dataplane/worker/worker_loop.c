@@ -115,6 +115,40 @@ static void worker_loop(struct worker *w)
 	}
 }
 
+// --- While ports are held, new workers wait at the gate. RCU does not wait for them, because they read nothing. ---
+
+static struct {
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	bool closed;
+} gate = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+
+void worker_gate_set(bool closed)
+{
+	pthread_mutex_lock(&gate.lock);
+	gate.closed = closed;
+	pthread_cond_broadcast(&gate.changed);
+	pthread_mutex_unlock(&gate.lock);
+}
+
+void worker_gate_look(void)
+{
+	pthread_mutex_lock(&gate.lock);
+	pthread_cond_broadcast(&gate.changed);
+	pthread_mutex_unlock(&gate.lock);
+}
+
+static void worker_gate_wait(const struct worker *w)
+{
+	pthread_mutex_lock(&gate.lock);
+	while (gate.closed && !__atomic_load_n(&w->stop, __ATOMIC_RELAXED)) {
+		rcu_reader_rest(w->id);
+		pthread_cond_wait(&gate.changed, &gate.lock);
+		rcu_reader_resume(w->id);
+	}
+	pthread_mutex_unlock(&gate.lock);
+}
+
 struct start { // handed to a new thread, which answers in ret
 	struct worker *w;
 	int ret;
@@ -163,6 +197,7 @@ static void *worker_main(void *arg)
 	pthread_mutex_unlock(&s->lock); // s is no longer valid after this
 	if (ret < 0)
 		return NULL;
+	worker_gate_wait(w);
 	worker_loop(w);
 	worker_idle_over(w);
 	rcu_reader_offline(w->id);

@@ -21,6 +21,9 @@ static int worker_port_check(const struct port *old, const struct port_config *c
 				 "is not possible: the daemon was started with --run-to-completion");
 	if (cfg->role == PORT_HOST)
 		return error_set(err, EINVAL, "port.mode", mode, "run_to_completion", "a host port is not spread");
+	if (cfg->parent)
+		return error_set(err, EINVAL, "port.mode", mode, "run_to_completion",
+				 "packets of a sub-port are spread with those of its parent");
 	return 0;
 }
 
@@ -45,7 +48,7 @@ static struct port_listener worker_port_listener = {
 	.closed = spread_port_gone,
 };
 
-// Registered as the first listener: shared_tx of a port must be set before another listener leads packets to it.
+// Registered as the first listener: PORT_TX_SHARED of a port must be set before another listener leads packets to it.
 RTE_INIT(worker_port)
 {
 	port_listen(&worker_port_listener);

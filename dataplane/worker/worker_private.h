@@ -2,6 +2,7 @@
 // Private to worker/: shared by the files worker*.c. Master only, unless stated otherwise.
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/error.h"
@@ -11,7 +12,11 @@
 struct worker;
 
 int worker_start(struct worker *w); // returns 0 once its thread runs on its CPU, or -errno
-int worker_check_cpu(unsigned cpu, struct error *err);
+int worker_check_cpu(unsigned cpu, enum idle_policy idle, struct error *err);
+
+// worker_loop.c: a closed gate keeps workers that begin from their loops. worker_gate_look(): one of them has to stop.
+void worker_gate_set(bool closed);
+void worker_gate_look(void);
 
 // worker_loop.c: calls the listeners.
 bool worker_unfinished(const struct worker *w); // on the worker

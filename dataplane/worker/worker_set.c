@@ -42,7 +42,12 @@ int idle_policy_parse(const char *name, enum idle_policy *out)
 	return -EINVAL;
 }
 
-int worker_check_cpu(unsigned cpu, struct error *err)
+static bool worker_keeps_cpu(enum idle_policy idle)
+{
+	return idle == IDLE_SPIN || idle == IDLE_PAUSE;
+}
+
+int worker_check_cpu(unsigned cpu, enum idle_policy idle, struct error *err)
 {
 	struct worker *w;
 	char text[32];
@@ -50,11 +55,19 @@ int worker_check_cpu(unsigned cpu, struct error *err)
 	snprintf(text, sizeof(text), "%u", cpu);
 	if (cpu >= CPU_LIST_MAX) // the kernel checks the rest
 		return error_set(err, EINVAL, "worker.cpu", text, "a CPU that is online", "does not exist");
-	for (w = worker_next(NULL); w; w = worker_next(w))
-		if (w->cpu == cpu && w->idle == IDLE_SPIN)
+	for (w = worker_next(NULL); w; w = worker_next(w)) {
+		if (w->cpu != cpu)
+			continue;
+		if (worker_keeps_cpu(w->idle))
+			return error_set(err, EBUSY, "worker.cpu", text, "a CPU without a worker that keeps it",
+					 "is taken by worker %u, which never yields it (idle policy %s)", w->id,
+					 idle_policy_name(w->idle));
+		if (worker_keeps_cpu(idle))
 			return error_set(err, EBUSY, "worker.cpu", text,
-					 "a CPU without a spinning worker, or another idle policy",
-					 "is taken by worker %u, which never yields it (idle policy spin)", w->id);
+					 "a CPU without a worker, or the idle policy yield, sleep or interrupt",
+					 "is worker %u's, and a worker with the idle policy %s never yields its CPU",
+					 w->id, idle_policy_name(idle));
+	}
 	return 0;
 }
 
@@ -66,7 +79,7 @@ int worker_move(struct worker *w, unsigned cpu, struct error *err)
 
 	if (cpu == w->cpu)
 		return 0;
-	ret = worker_check_cpu(cpu, err);
+	ret = worker_check_cpu(cpu, w->idle, err);
 	if (ret < 0)
 		return ret;
 	snprintf(text, sizeof(text), "%u", cpu);

@@ -196,15 +196,15 @@ static void handed_over(void **state)
 static void shared_transmit_queues(void **state)
 {
 	add(0);
-	assert_false(port_get(RED0)->shared_tx);
+	assert_false(port_get(RED0)->tx_flags & PORT_TX_SHARED);
 	add(1);
-	assert_false(port_get(RED0)->shared_tx);
+	assert_false(port_get(RED0)->tx_flags & PORT_TX_SHARED);
 	add(2);
-	assert_true(port_get(RED0)->shared_tx);
+	assert_true(port_get(RED0)->tx_flags & PORT_TX_SHARED);
 	assert_int_equal(worker_del(1, &err), 0);
-	assert_true(port_get(RED0)->shared_tx); // 0 and 2
+	assert_true(port_get(RED0)->tx_flags & PORT_TX_SHARED); // 0 and 2
 	assert_int_equal(worker_del(2, &err), 0);
-	assert_false(port_get(RED0)->shared_tx);
+	assert_false(port_get(RED0)->tx_flags & PORT_TX_SHARED);
 }
 
 static void refused(void **state)
@@ -242,6 +242,8 @@ static void beside_spinning(void **state)
 	assert_int_equal(err.code, EBUSY);
 	assert_int_equal(worker_move(b, cpus[0], &err), -EBUSY);
 	assert_int_equal(worker_set_idle(a, IDLE_YIELD, &err), 0);
+	assert_null(worker_add(2, &(struct worker_config){.cpu = cpus[0], .idle = IDLE_SPIN}, &err));
+	assert_int_equal(err.code, EBUSY);
 	assert_int_equal(worker_move(b, cpus[0], &err), 0);
 }
 
@@ -387,6 +389,30 @@ static void injected(void **state)
 	assert_int_equal(sent(), before + 101);
 }
 
+static uint64_t loops_of(const struct worker *w)
+{
+	return __atomic_load_n(&w->loops, __ATOMIC_RELAXED);
+}
+
+// A start: workers that are added while ports are held begin with them, and no grace period waits for them.
+static void held_until_ports_are_released(void **state)
+{
+	struct worker *w;
+	unsigned i;
+
+	worker_hold_ports();
+	w = add(0);
+	add(1);
+	assert_true(rcu_wait(10000));
+	assert_int_equal(worker_del(1, &err), 0); // ends without having begun
+	assert_int_equal(loops_of(w), 0);
+	worker_release_ports();
+	for (i = 0; i < 10000 && loops_of(w) < 10; i++)
+		usleep(1000);
+	assert_in_range(loops_of(w), 10, UINT64_MAX);
+	assert_int_equal(w->rx->n, ALL_QUEUES);
+}
+
 #define T(name) cmocka_unit_test_setup_teardown(name, reset, reset)
 
 int main(void)
@@ -402,6 +428,7 @@ int main(void)
 		T(threads),
 		T(memory_near_the_worker),
 		T(injected),
+		T(held_until_ports_are_released),
 		T(while_packets_flow),
 		T(comings_and_goings),
 	};

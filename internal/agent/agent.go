@@ -16,6 +16,7 @@ import (
 	"github.com/coreos/go-systemd/v22/daemon"
 
 	"github.com/corelane/corelane/internal/api"
+	"github.com/corelane/corelane/internal/fleet"
 	"github.com/corelane/corelane/internal/guard"
 	"github.com/corelane/corelane/internal/input"
 	"github.com/corelane/corelane/internal/plan"
@@ -34,10 +35,11 @@ type Options struct {
 	Repair   bool
 	Report   func(guard.Event)
 	Dial     func(ctx context.Context, socket string) (*api.Client, error)
+	Fleet    fleet.Options // Intent empty: this node is no member of a fleet
 }
 
 // Run guards until ctx is over. It notifies systemd after the first check.
-func Run(ctx context.Context, o Options) error {
+func Run(ctx context.Context, o Options) (err error) {
 	switch {
 	case o.Every < 100*time.Millisecond || o.Every > time.Hour:
 		return input.Errorf("--every", "100ms to 1h", "%v is out of range", o.Every)
@@ -66,6 +68,31 @@ func Run(ctx context.Context, o Options) error {
 			case <-ctx.Done():
 			}
 		}
+	}
+	if o.Fleet.Intent != "" {
+		o.Fleet.Dial = func(ctx context.Context) (*api.Client, error) {
+			return api.DialAs(ctx, o.Socket, "corelane-agent", fleet.Owner)
+		}
+		o.Fleet.Report = func(text string) {
+			select {
+			case notices <- guard.Event{Time: time.Now(), Kind: guard.Notice, Text: "fleet: " + text}:
+			case <-ctx.Done():
+			}
+		}
+		ended := make(chan struct{})
+		var cancel context.CancelCauseFunc
+		ctx, cancel = context.WithCancelCause(ctx)
+		go func() {
+			defer close(ended)
+			cancel(fleet.Run(ctx, o.Fleet))
+		}()
+		defer func() {
+			cancel(nil)
+			<-ended
+			if cause := context.Cause(ctx); err == nil && !errors.Is(cause, context.Canceled) {
+				err = cause
+			}
+		}()
 	}
 	ready := false
 	return guard.Watch(ctx, guard.Options{

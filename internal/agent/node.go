@@ -3,10 +3,12 @@ package agent
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/corelane/corelane/internal/api"
@@ -17,7 +19,8 @@ import (
 )
 
 // node applies the node file once to each data plane that starts. What an operator changes afterwards stays, also when
-// the agent is restarted: record names the data plane that has the file already.
+// the agent is restarted: record names the data plane that has the file already. A data plane that has brought its
+// state back by itself has the file too, with what was changed afterwards, unless the file is another one now.
 type node struct{ file, record string }
 
 func (n node) load() (*state.State, error) {
@@ -46,7 +49,13 @@ func (n node) restore(ctx context.Context, c *api.Client) *guard.Event {
 		return event(guard.Failed, "", "the data plane's state: %v", err)
 	}
 	ops := state.Diff(want, have)
-	if n.has(status) {
+	same, restored := n.has(status)
+	if restored {
+		if err := n.remember(status); err != nil {
+			return event(guard.Failed, "", "node file: %v", err)
+		}
+	}
+	if same || restored {
 		if len(ops) == 0 {
 			return nil
 		}
@@ -67,17 +76,32 @@ func (n node) restore(ctx context.Context, c *api.Client) *guard.Event {
 	return event(guard.Repaired, "", "the data plane matches the node file again: %v", done)
 }
 
-// has tells whether the file was applied to this very process.
-func (n node) has(s *apiv1.Status) bool {
+// has tells whether the file was applied to this very process, or to one whose whole state this one has brought back.
+func (n node) has(s *apiv1.Status) (same, restored bool) {
 	text, err := os.ReadFile(n.record)
-	return err == nil && s.StartedNs != 0 && string(text) == instance(s)
+	if err != nil || s.StartedNs == 0 {
+		return false, false
+	}
+	started, file, _ := strings.Cut(strings.TrimSpace(string(text)), "\n")
+	same = started == instance(s)
+	whole := s.Kept.GetRestored() > 0 && s.Kept.GetRefused() == 0
+	return same, !same && whole && file != "" && file == n.digest()
+}
+
+// digest is empty if the file cannot be read.
+func (n node) digest() string {
+	text, err := os.ReadFile(n.file)
+	if err != nil {
+		return ""
+	}
+	return fmt.Sprintf("%x", sha256.Sum256(text))
 }
 
 func (n node) remember(s *apiv1.Status) error {
 	if err := os.MkdirAll(filepath.Dir(n.record), 0o700); err != nil {
 		return err
 	}
-	return os.WriteFile(n.record, []byte(instance(s)), 0o600)
+	return os.WriteFile(n.record, []byte(instance(s)+"\n"+n.digest()+"\n"), 0o600)
 }
 
-func instance(s *apiv1.Status) string { return strconv.FormatUint(s.StartedNs, 10) + "\n" }
+func instance(s *apiv1.Status) string { return strconv.FormatUint(s.StartedNs, 10) }

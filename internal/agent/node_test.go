@@ -69,6 +69,54 @@ func TestNodeFileOncePerStart(t *testing.T) {
 	restore(guard.Failed, "node.yaml:1:")
 }
 
+// A data plane that has brought back its whole state keeps its live changes. The file is applied if it was edited
+// since, or if something did not come back.
+func TestNodeFileAfterRestore(t *testing.T) {
+	s := apitest.Start(t)
+	dir := t.TempDir()
+	n := node{file: filepath.Join(dir, "node.yaml"), record: filepath.Join(dir, "node-file")}
+	write := func(text string) {
+		if err := os.WriteFile(n.file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	start := func(ns uint64, kept *apiv1.KeptState) {
+		s.Lock()
+		defer s.Unlock()
+		s.Status.StartedNs, s.Status.Kept = ns, kept
+		s.Vrfs.Put("live", &apiv1.Vrf{Name: "live"})
+	}
+	restore := func(want guard.Kind, live bool) {
+		t.Helper()
+		if e := n.restore(context.Background(), s.Dial(t)); e == nil || e.Kind != want {
+			t.Errorf("no %s: %v", want, e)
+		}
+		s.Lock()
+		defer s.Unlock()
+		if _, found := s.Vrfs.Get("live"); found != live {
+			t.Errorf("live change: %t", found)
+		}
+	}
+	whole := &apiv1.KeptState{Restored: 5}
+	write("vrfs:\n  - name: red\n")
+	start(1000, nil)
+	restore(guard.Repaired, false)
+	start(2000, whole)
+	restore(guard.Notice, true)
+	restore(guard.Notice, true) // the agent alone was restarted
+	start(3000, whole)
+	restore(guard.Notice, true)
+	start(4000, &apiv1.KeptState{Restored: 4, Refused: 1})
+	restore(guard.Repaired, false)
+	start(5000, &apiv1.KeptState{}) // a new or a damaged file
+	restore(guard.Repaired, false)
+	write("vrfs:\n  - name: blue\n")
+	start(5000, nil)
+	restore(guard.Notice, true) // an edited file waits for the next data plane
+	start(6000, whole)
+	restore(guard.Repaired, false)
+}
+
 // What was refused is tried again by the next agent.
 func TestNodeFileRefused(t *testing.T) {
 	s := apitest.Start(t)

@@ -11,6 +11,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,13 +21,15 @@ import (
 	"time"
 
 	"github.com/containerd/ttrpc"
+	"google.golang.org/protobuf/proto"
 
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
 )
 
 const (
 	DefaultSocket = "/run/corelane/corelaned.sock"
-	Major         = 1 // version of the API; both sides must have the same
+	AgentSocket   = "/run/corelane/agent.sock" // of corelane-agent, whose services are those of api/agent/*.proto
+	Major         = 1                          // version of the API; both sides must have the same
 	Minor         = 0
 	helloTimeout  = 10 * time.Second // a daemon that is alive answers in far less
 	maxIdle       = 4
@@ -37,14 +40,23 @@ type Client struct {
 	Server *apiv1.HelloReply // from the last Hello
 
 	socket, name string
+	owner        string // of what it adds; empty: "api"
 	mu           sync.Mutex
 	idle         []*conn
 	closed       bool
 }
 
+// DefaultOwner is the owner of what clients add that name none.
+const DefaultOwner = "api"
+
 // Dial connects and says Hello. name is the client's, for the daemon's log.
 func Dial(ctx context.Context, socket, name string) (*Client, error) {
-	c := &Client{socket: socket, name: name}
+	return DialAs(ctx, socket, name, "")
+}
+
+// DialAs does the same for an owner: what the client adds belongs to it, and the client changes nothing else.
+func DialAs(ctx context.Context, socket, name, owner string) (*Client, error) {
+	c := &Client{socket: socket, name: name, owner: owner}
 	first, err := c.open(ctx)
 	if err != nil {
 		return nil, err
@@ -52,6 +64,9 @@ func Dial(ctx context.Context, socket, name string) (*Client, error) {
 	c.put(first)
 	return c, nil
 }
+
+// Owner is the owner of what the client adds.
+func (c *Client) Owner() string { return cmp.Or(c.owner, DefaultOwner) }
 
 // Close ends all connections that are not in use.
 func (c *Client) Close() error {
@@ -87,7 +102,7 @@ func (c *Client) hello(ctx context.Context, cn *conn) error {
 		&Unavailable{c.socket, fmt.Errorf("no answer within %v", helloTimeout)})
 	defer cancel()
 	reply, err := apiv1.NewSystemClient(cn.Client).Hello(hctx, &apiv1.HelloRequest{Major: Major, Minor: Minor,
-		Client: c.name})
+		Client: c.name, Owner: c.owner})
 	if err != nil {
 		return convert(hctx, c.socket, err)
 	}
@@ -149,6 +164,12 @@ func Call[S, Req, Resp any](ctx context.Context, c *Client, service func(*ttrpc.
 		return none, err
 	}
 	resp, err := method(service(cn.Client), ctx, req)
+	if m, ok := any(req).(proto.Message); ok && err != nil {
+		if text := checkText(m.ProtoReflect()); text != nil { // it was not sent
+			c.release(cn, nil)
+			return none, text
+		}
+	}
 	err = convert(ctx, c.socket, err)
 	c.release(cn, err)
 	if err != nil {

@@ -34,6 +34,17 @@ func TestCall(t *testing.T) {
 	}
 }
 
+// A text that cannot be sent is wrong input, and the daemon is not blamed for it.
+func TestNotUTF8(t *testing.T) {
+	c := apitest.Start(t).Dial(t)
+	_, err := api.Call(ctx, c, apiv1.NewVrfsClient, apiv1.VrfsClient.Add,
+		&apiv1.VrfAddRequest{Vrf: &apiv1.Vrf{Name: "\xff\xfe"}})
+	var refused *api.Error
+	if !errors.As(err, &refused) || refused.Field != "name" || refused.Code != codes.InvalidArgument {
+		t.Errorf("%T: %v", err, err)
+	}
+}
+
 func TestRefusal(t *testing.T) {
 	s := apitest.Start(t)
 	s.Refuse = func(string, proto.Message) error {

@@ -55,8 +55,29 @@ func (s *comparison) note(format string, args ...any) {
 	}
 }
 
+// noteRoundTrip says how far the CPUs were from each other, on which the rates of all routers depend.
+func (s *comparison) noteRoundTrip() {
+	var runs []result.Run
+	for _, r := range s.runs {
+		runs = append(runs, *r)
+	}
+	list := roundTrips(runs)
+	if len(list) == 0 {
+		return
+	}
+	median := stat.Median(list)
+	text := fmt.Sprintf("a cache line took %.0f ns from the generator's CPU to the router's and back (median; %.0f to "+
+		"%.0f)", median, slices.Min(list), slices.Max(list))
+	if median > farNs {
+		text = fmt.Sprintf("warning: %s, more than %d ns. So far apart, the rings between the CPUs limit all routers, "+
+			"and shares of the ceiling are higher than on CPUs that are near", text, farNs)
+	}
+	s.note("%s", text)
+}
+
 // all measures the scenarios one after the other.
 func (s *comparison) all(ctx context.Context) error {
+	defer s.noteRoundTrip()
 	for _, sc := range s.Scenarios {
 		if err := s.scenario(ctx, sc); err != nil {
 			return err
@@ -150,7 +171,7 @@ func (s *comparison) bring(ctx context.Context, r router.Router, sc scenario.Sce
 // rounds measures saturated windows, each router in turn.
 func (s *comparison) rounds(ctx context.Context, sc scenario.Scenario, contenders []*contender) error {
 	for repetition := range s.Repetitions {
-		for _, i := range order(repetition, len(contenders)) {
+		for _, i := range stat.Turns(repetition, len(contenders)) {
 			l := contenders[i]
 			s.Step(fmt.Sprintf("%s: saturated, round %d of %d: %s", title(sc), repetition+1, s.Repetitions,
 				l.router.Name()), s.roundTime())

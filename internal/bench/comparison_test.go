@@ -2,6 +2,7 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -47,6 +48,7 @@ type simulated struct {
 	dies      int // in its n-th trial
 	trials    int
 	unchanged bool
+	away      uint32 // round trip of a cache line in ns; 0: 100
 }
 
 func (r *simulated) Name() string                            { return r.name }
@@ -154,7 +156,7 @@ func (g generatorOf) trial(spec *apiv1.GeneratorTrial) (windows []*apiv1.Generat
 			s := float64(spec.WindowMs) / 1e3
 			windows = append(windows, &apiv1.GeneratorWindow{StartSeconds: float64(i) * s, Seconds: s,
 				Sent: uint64(g.rate * s), Received: uint64(g.rate * s), Cycles: uint64(s * hz),
-				BusyCycles: uint64(s * hz / 2), RoundTripCycles: 100})
+				BusyCycles: uint64(s * hz / 2), RoundTripCycles: cmp.Or(g.away, 100)})
 		}
 	}
 	return windows, total
@@ -247,6 +249,56 @@ func TestComparisonMeasuresEverything(t *testing.T) {
 		t.Errorf("rounds: %s", rounds)
 	}
 }
+
+// A result says how far the CPUs were from each other, and warns when that limits all routers.
+func TestComparisonNotesTheRoundTrip(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	for away, want := range map[uint32]string{
+		250: "a cache line took 250 ns from the generator's CPU to the router's and back (median; 250 to 250)",
+		251: "warning: a cache line took 251 ns",
+	} {
+		s, p, err := newSimulatedMachine(t).bench(t.Context(), quick(t, "routed"),
+			&simulated{name: "corelane", rate: 1e6, away: away})
+		if err != nil {
+			t.Fatal(err)
+		}
+		has := func(text string) bool { return strings.HasPrefix(text, want) }
+		if !slices.ContainsFunc(saved(t, s).Notes, has) || !slices.ContainsFunc(p.notes, has) {
+			t.Errorf("%q is not in %q", want, p.notes)
+		}
+	}
+}
+
+// The default run has rows that are IPv6, bridged, stateful, and with many routes; no two of them are the same.
+func TestMainScenarios(t *testing.T) {
+	list, err := Main()
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	kinds := map[string]int{}
+	for _, s := range list {
+		kinds["IPv6"] += bit(s.IPv6)
+		kinds["bridged"] += bit(s.Bridged)
+		kinds["stateful"] += bit(s.Stateful)
+		kinds["many routes"] += bit(s.Routes >= 100000)
+		key := fmt.Sprint(s.Label(), s.Flows, s.Routes)
+		if seen[key] {
+			t.Errorf("%s twice", key)
+		}
+		seen[key] = true
+		if err := s.Validate(); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, kind := range []string{"IPv6", "bridged", "stateful", "many routes"} {
+		if kinds[kind] == 0 {
+			t.Errorf("no row is %s", kind)
+		}
+	}
+}
+
+func bit(b bool) int { return map[bool]int{true: 1}[b] }
 
 func TestComparisonGoesOnWithoutPeers(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())

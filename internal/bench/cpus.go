@@ -3,58 +3,26 @@ package bench
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/corelane/corelane/internal/input"
+	"github.com/corelane/corelane/internal/procfs"
 )
-
-// ParseCPUs reads a list of CPU numbers as the kernel writes it: "1,4-6".
-func ParseCPUs(text string) ([]int, error) {
-	var list []int
-	for _, part := range strings.Split(strings.TrimSpace(text), ",") {
-		low, high, isRange := strings.Cut(part, "-")
-		if !isRange {
-			high = low
-		}
-		first, err1 := strconv.Atoi(low)
-		last, err2 := strconv.Atoi(high)
-		if err1 != nil || err2 != nil || first < 0 || last < first || last-first > maxCPU {
-			return nil, fmt.Errorf("'%s' is not a list of CPUs; valid: numbers and ranges, as in 1,4-6", text)
-		}
-		for cpu := first; cpu <= last; cpu++ {
-			list = append(list, cpu)
-		}
-	}
-	return list, nil
-}
-
-const maxCPU = 4096
 
 // cpus are the CPUs of a machine, from /sys.
 type cpus struct{ online, isolated []int }
 
-func readCPUs(root string) (cpus, error) {
-	var c cpus
-	for _, f := range []struct {
-		name string
-		to   *[]int
-	}{{"online", &c.online}, {"isolated", &c.isolated}} {
-		text, err := os.ReadFile(filepath.Join(root, "sys/devices/system/cpu", f.name))
-		if err != nil {
-			return c, err
-		}
-		if strings.TrimSpace(string(text)) == "" {
-			continue
-		}
-		if *f.to, err = ParseCPUs(string(text)); err != nil {
-			return c, err
-		}
+func readCPUs(root string) (c cpus, err error) {
+	if c.online, err = cpuList(root, "online"); err == nil {
+		c.isolated, err = cpuList(root, "isolated")
 	}
-	return c, nil
+	return c, err
+}
+
+// cpuList reads a list of CPUs below sys/devices/system/cpu.
+func cpuList(root, name string) ([]int, error) {
+	set, err := procfs.Root(root).CPUs(name)
+	return set.IDs(), err
 }
 
 // placement says which CPUs the parts of the benchmark use.

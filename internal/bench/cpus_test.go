@@ -12,19 +12,6 @@ import (
 	"github.com/corelane/corelane/internal/procfs"
 )
 
-func TestParseCPUs(t *testing.T) {
-	for text, want := range map[string]string{"0": "[0]", "0-3": "[0 1 2 3]", "1,4-5,9\n": "[1 4 5 9]"} {
-		if got, err := ParseCPUs(text); err != nil || fmt.Sprint(got) != want {
-			t.Errorf("%q: %v, %v", text, got, err)
-		}
-	}
-	for _, text := range []string{"", "x", "1-", "3-1", "-1", "1,,2", "1 2", "0-99999999"} {
-		if got, err := ParseCPUs(text); err == nil {
-			t.Errorf("%q: %v", text, got)
-		}
-	}
-}
-
 func TestPlace(t *testing.T) {
 	two, four := cpus{online: []int{0, 1}}, cpus{online: []int{0, 1, 2, 3}}
 	isolated := cpus{online: []int{0, 1, 2, 3, 4}, isolated: []int{2, 3, 4}}

@@ -3,8 +3,6 @@ package bench
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"time"
 
@@ -81,11 +79,6 @@ func doubts(root string, c cpus, p placement, memory int, watch time.Duration) (
 
 // siblings returns the hardware threads of a CPU's core; none when /sys does not say.
 func siblings(root string, cpu int) []int {
-	text, err := os.ReadFile(filepath.Join(root,
-		fmt.Sprintf("sys/devices/system/cpu/cpu%d/topology/thread_siblings_list", cpu)))
-	if err != nil {
-		return nil
-	}
-	list, _ := ParseCPUs(string(text))
+	list, _ := cpuList(root, fmt.Sprintf("cpu%d/topology/thread_siblings_list", cpu))
 	return without(list, []int{cpu})
 }

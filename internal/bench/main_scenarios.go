@@ -11,21 +11,32 @@ import (
 // many is the number of routes and flows of the scenarios with a full table.
 const many = 100000
 
-// Main are the scenarios that routers are compared in: both directions of the overlays, plain routing, and a full
-// table.
+// Main are the scenarios in which routers are compared: both directions of the overlays, bridged and routed, plain
+// routing of both families, plain bridging, a full table, and tracked flows.
 func Main() ([]scenario.Scenario, error) {
 	var list []scenario.Scenario
 	for _, m := range []struct {
-		name          string
-		flows, routes int
-	}{{"vxlan-encap", 0, 0}, {"mplsoudp-encap", 0, 0}, {"vxlan-decap", 0, 0}, {"routed", 0, 0},
-		{"vxlan-encap", many, many}} {
+		name string
+		set  func(*scenario.Scenario)
+	}{
+		{"vxlan-encap", nil},
+		{"vxlan-bridge-encap", nil},
+		{"mplsoudp-encap", nil},
+		{"vxlan-decap", nil},
+		{"routed", nil},
+		{"bridged", nil},
+		{"bridged", func(s *scenario.Scenario) { s.Stateful = true }},
+		{"routed", func(s *scenario.Scenario) { s.IPv6, s.Sizes = true, []int{78} }}, // the shortest that has room
+		{"vxlan-encap", func(s *scenario.Scenario) { s.Flows, s.Routes = many, many }},
+		{"routed", func(s *scenario.Scenario) { s.Flows, s.Stateful = many, true }},
+		{"mplsoudp-encap", func(s *scenario.Scenario) { s.Flows, s.Stateful = many, true }},
+	} {
 		s, err := scenario.Find(m.name)
 		if err != nil {
 			return nil, err
 		}
-		if m.flows > 0 {
-			s.Flows, s.Routes = m.flows, m.routes
+		if m.set != nil {
+			m.set(&s)
 		}
 		list = append(list, s)
 	}
@@ -38,7 +49,7 @@ type Effort int
 // Efforts.
 const (
 	Thorough Effort = iota // one router
-	Shared                 // many routers in about ten minutes
+	Shared                 // many routers in about a quarter of an hour
 	Quick                  // only shows that everything works
 )
 

@@ -65,15 +65,3 @@ func TestExpectedTimeFollowsOptions(t *testing.T) {
 		t.Error("does not shrink without searches")
 	}
 }
-
-func TestOrderAlternates(t *testing.T) {
-	for repetition, want := range []string{"012", "210", "012"} {
-		got := ""
-		for _, i := range order(repetition, 3) {
-			got += string(rune('0' + i))
-		}
-		if got != want {
-			t.Errorf("repetition %d: %s, want %s", repetition, got, want)
-		}
-	}
-}

@@ -31,7 +31,7 @@ func (p *placement) waiting(root string, parent int) map[int]time.Duration {
 			s, _ := proc.Status(procfs.ThreadDir(pid, tid))
 			if cpu, ok := p.polls(s); ok {
 				text, _ := proc.Read(procfs.ThreadDir(pid, tid) + "/schedstat")
-				delay, _ := procfs.ParseRunDelay(text)
+				_, delay, _ := procfs.ParseSchedstat(text)
 				sum[cpu] += time.Duration(delay)
 			}
 		}

@@ -1,23 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package bench
 
-import (
-	"slices"
-	"time"
-)
-
-// order returns the turns of n routers in a repetition: A B C, C B A, A B C, ... So no router always has the first
-// turn.
-func order(repetition, n int) []int {
-	list := make([]int, n)
-	for i := range list {
-		list[i] = i
-	}
-	if repetition%2 == 1 {
-		slices.Reverse(list)
-	}
-	return list
-}
+import "time"
 
 // What steps take besides their trials, and how many trials a search takes. The remaining time is estimated from it.
 const (

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -60,7 +61,7 @@ func (a *app) benchFlowTable(ctx context.Context, f *flowTableFlags) error {
 		return err
 	}
 	base := filepath.Join(f.out, "corelane-flow-table-"+time.Now().Format("20060102-150405"))
-	if err := saveFlowTable(base, r); err != nil {
+	if err := saveBench(base, r, func(w io.Writer) error { return flowTablePage(w, r) }); err != nil {
 		return err
 	}
 	if a.json() {
@@ -82,27 +83,12 @@ func (a *app) benchFlowTable(ctx context.Context, f *flowTableFlags) error {
 	return nil
 }
 
-func saveFlowTable(base string, r *flowtable.Result) error {
-	text, err := json.MarshalIndent(r, "", "  ")
-	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll(filepath.Dir(base), 0o755); err != nil {
-		return err
-	}
-	if err := os.WriteFile(base+".json", append(text, '\n'), 0o644); err != nil {
-		return err
-	}
-	page, err := os.Create(base + ".html")
-	if err != nil {
-		return err
-	}
-	defer page.Close()
+func flowTablePage(w io.Writer, r *flowtable.Result) error {
 	pages := "rte_hash on pages of 4 KiB, the others on transparent huge ones"
 	if r.Hugepages {
 		pages = "pages of 2 MiB for all"
 	}
-	return report.WriteFlowTable(page, r,
+	return report.WriteFlowTable(w, r,
 		[]string{time.Now().Format("2 January 2006"), fmt.Sprintf("TSC %.1f GHz", r.TSC/1e9), pages})
 }
 

@@ -32,15 +32,15 @@ func newBenchNeighbor(a *app) *cobra.Command {
 		})
 	cmd.Long = `Measure what one tenant loses while another tenant of the same worker attacks the router. The observed
 tenant sends packets of a thousand known flows at half of its fair share, which is a quarter of what the worker
-forwards. It is measured alone, beside the attacker and, where the attack is packets, beside an ordinary neighbour that
-sends packets of known flows at the rate of the attack (BUSY). Meanwhile a host on the fabric asks for the router's MAC
-address, and the API is called in a loop.
+forwards. It is measured alone, beside the attacker and, where the attack is packets, beside an ordinary neighbour
+that sends packets of known flows at the rate of the attack, or whole frames instead of chains (BUSY). Meanwhile a
+host on the fabric asks for the router's MAC address, and the API is called in a loop.
 
-The targets of each row: the observed tenant keeps 0.90 of the rate that it has alone. Its 99th percentile of latency is
-at most 1/0.90 times as long as beside the ordinary neighbour or, where BUSY is "-", as alone. All ARP requests are
-answered, no call of the API and no turn of the router's master takes more than 100 ms, and each lost packet has a drop
-reason. Repeated trials show the noise of this machine: a figure that noise alone can move across its target is "within
-noise". --check fails for rows that miss a target by more.
+The targets of each row: the observed tenant keeps 0.90 of the rate that it has alone. Its 99th percentile of latency,
+the median over windows of 20 ms, is at most 1/0.90 times as long as beside the ordinary neighbour or, where BUSY is
+"-", as alone. All ARP requests are answered, no call of the API and no turn of the router's master takes more than
+100 ms, and each lost packet has a drop reason. Repeated trials show the noise of this machine: a figure that noise
+alone can move across its target is "within noise". --check fails for rows that miss a target by more.
 
 It needs root and two CPUs. The result is a JSON file.
 
@@ -88,8 +88,8 @@ func (a *app) benchNeighbor(ctx context.Context, f *neighborFlags) error {
 	if r == nil {
 		return err
 	}
-	path := filepath.Join(f.Out, "corelane-neighbor-"+r.Started.Format("20060102-150405")+".json")
-	err = errors.Join(err, saveNeighbor(path, r), a.neighborTable(path, r, f.Trial))
+	base := filepath.Join(f.Out, "corelane-neighbor-"+r.Started.Format("20060102-150405"))
+	err = errors.Join(err, saveBench(base, r, nil), a.neighborTable(base+".json", r, f.Trial))
 	if missed := r.Missed(); err == nil && f.check && len(missed) > 0 {
 		return fmt.Errorf("%d of %d rows miss a target", len(missed), len(r.Rows))
 	}
@@ -98,13 +98,7 @@ func (a *app) benchNeighbor(ctx context.Context, f *neighborFlags) error {
 
 func (a *app) neighborList() error {
 	if a.json() {
-		enc := json.NewEncoder(a.stdout)
-		for _, attack := range neighbor.Attacks() {
-			if err := enc.Encode(attack); err != nil {
-				return err
-			}
-		}
-		return nil
+		return jsonLines(a.stdout, neighbor.Attacks())
 	}
 	return a.rows([]string{"ATTACK", "PORTS", "WHAT THE ATTACKER DOES"}, func(add func(...string) error) error {
 		for _, attack := range neighbor.Attacks() {
@@ -114,17 +108,6 @@ func (a *app) neighborList() error {
 		}
 		return nil
 	})
-}
-
-func saveNeighbor(path string, r *neighbor.Result) error {
-	text, err := json.MarshalIndent(r, "", "  ")
-	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return err
-	}
-	return os.WriteFile(path, append(text, '\n'), 0o644)
 }
 
 func (a *app) neighborTable(path string, r *neighbor.Result, trial time.Duration) error {

@@ -129,7 +129,7 @@ func (p *benchProgress) draw() {
 	fmt.Fprint(p.w, clearLine+p.line(columns))
 }
 
-// line is the bar, not longer than the terminal is wide.
+// line returns the bar, cut to the width of the terminal.
 func (p *benchProgress) line(columns int) string {
 	share, left := p.state()
 	full := int(share * barWidth)

@@ -19,6 +19,7 @@ import (
 	"github.com/corelane/corelane/internal/bench"
 	results "github.com/corelane/corelane/internal/bench/result"
 	"github.com/corelane/corelane/internal/bench/scenario"
+	"github.com/corelane/corelane/internal/cpuset"
 	"github.com/corelane/corelane/internal/input"
 )
 
@@ -35,7 +36,7 @@ type benchFlags struct {
 	generatorCPU                 int
 	frame, cpus, out             string
 	ipv6, underlay6, both        bool
-	stateful                     bool
+	stateful, check              bool
 	routers                      []string
 	trialSeconds, resolution     float64
 }
@@ -133,9 +134,17 @@ func (f *benchFlags) options(cmd *cobra.Command, list []scenario.Scenario) (benc
 	}
 	var err error
 	if cmd.Flags().Changed("cpu") {
-		if o.RouterCPUs, err = bench.ParseCPUs(f.cpus); err != nil {
+		set, err := cpuset.Parse(f.cpus)
+		if err != nil {
 			return o, &input.Error{Field: "--cpu", Text: err.Error()}
 		}
+		if set.Empty() {
+			return o, input.Errorf("--cpu", "a list, 0,5-7", "it is empty")
+		}
+		if cpuset.Repeats(f.cpus) {
+			return o, input.Errorf("--cpu", "each CPU once", "'%s' repeats one", f.cpus)
+		}
+		o.RouterCPUs = set.IDs() // in ascending order
 	}
 	for _, s := range list {
 		if s, err = f.scenario(cmd, s); err != nil {
@@ -168,7 +177,11 @@ func (a *app) bench(cmd *cobra.Command, f *benchFlags, list []scenario.Scenario)
 	if r == nil {
 		return err
 	}
-	return errors.Join(err, a.benchEnd(r, files))
+	err = errors.Join(err, a.benchEnd(r, files))
+	if missed := bench.Missed(r); err == nil && f.check && len(missed) > 0 {
+		return fmt.Errorf("below the bar:\n  %s", strings.Join(missed, "\n  "))
+	}
+	return err
 }
 
 // untilHangup returns a context that a hangup ends. A terminal or pipe that goes away must not kill the program before

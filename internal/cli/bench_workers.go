@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -70,13 +71,7 @@ The result is a JSON file and an HTML page. Ctrl-C keeps what has been measured.
 
 func (a *app) benchWorkersList() error {
 	if a.json() {
-		enc := json.NewEncoder(a.stdout)
-		for _, m := range workerbench.List() {
-			if err := enc.Encode(m); err != nil {
-				return err
-			}
-		}
-		return nil
+		return jsonLines(a.stdout, workerbench.List())
 	}
 	return a.rows([]string{"NAME", "WHAT"}, func(add func(...string) error) error {
 		for _, m := range workerbench.List() {
@@ -103,7 +98,8 @@ func (a *app) benchWorkers(ctx context.Context, o workerbench.Options) error {
 		return err
 	}
 	base := filepath.Join(o.Out, "corelane-workers-"+r.Started.Format("20060102-150405"))
-	return errors.Join(err, saveWorkers(base, r), a.benchWorkersEnd(base, r))
+	page := func(w io.Writer) error { return report.WriteWorkers(w, r) }
+	return errors.Join(err, saveBench(base, r, page), a.benchWorkersEnd(base, r))
 }
 
 func (a *app) benchWorkersEnd(base string, r *workerresult.Result) error {
@@ -118,22 +114,4 @@ func (a *app) benchWorkersEnd(base string, r *workerresult.Result) error {
 	}
 	_, err := fmt.Fprintf(a.stdout, "Written: %s.json and .html\n", base)
 	return err
-}
-
-func saveWorkers(base string, r *workerresult.Result) error {
-	text, err := json.MarshalIndent(r, "", "  ")
-	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll(filepath.Dir(base), 0o755); err != nil {
-		return err
-	}
-	if err := os.WriteFile(base+".json", append(text, '\n'), 0o644); err != nil {
-		return err
-	}
-	page, err := os.Create(base + ".html")
-	if err != nil {
-		return err
-	}
-	return errors.Join(report.WriteWorkers(page, r), page.Close())
 }

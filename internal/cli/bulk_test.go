@@ -76,3 +76,51 @@ func TestRouteFileRefused(t *testing.T) {
 		t.Errorf("%+v\nwant %s", r, want)
 	}
 }
+
+// Next hops and MAC addresses of files are sent in batches; a refusal names the line.
+func TestLoadInBatches(t *testing.T) {
+	s := fixture(t)
+	var hops, macs strings.Builder
+	hops.WriteString("# two kinds\n2000 tunnel --encap vxlan --remote 192.0.2.2 --vni 5001 --dscp 0\n")
+	for i := range 1500 {
+		fmt.Fprintf(&hops, "%d discard\n", 3000+i)
+		fmt.Fprintf(&macs, "02:00:00:01:%02x:%02x nexthop 100\n", i>>8, i&255)
+	}
+	for _, test := range []struct {
+		file *strings.Builder
+		args []string
+		want string
+	}{
+		{&hops, []string{"nexthop", "load"}, "{\"added\":1501}\n"},
+		{&macs, []string{"mac", "load", "lan"}, "{\"added\":1500}\n"},
+	} {
+		s.Calls = nil
+		if r := run(s, test.file.String(), append(test.args, "-", "-o", "json")...); r.stdout != test.want {
+			t.Error(r)
+		}
+		r := run(s, "# again\n"+strings.SplitN(test.file.String(), "\n", 3)[1], append(test.args, "-")...)
+		if r.code != 1 || !strings.HasPrefix(r.stderr, "-:2: ") {
+			t.Error(r)
+		}
+	}
+	nh, _ := s.Nexthops.Get(2000)
+	if !nh.GetTunnel().GetFixedDscp() || nh.GetTunnel().GetVni() != 5001 {
+		t.Error(nh)
+	}
+	for line, want := range map[string]string{
+		"1 tunnel --label 20":       "--encap: missing",
+		"1":                         "is not a next hop",
+		"1 discard --label 20":      "--label: is for tunnel",
+		"1 tunnel --nothing":        "--nothing",
+		"02:00:00:00:00:01 port":    "it has 2 words",
+		"02:00:00:00:00:01 vrf red": "'vrf' is unknown",
+	} {
+		args := []string{"nexthop", "load", "-"}
+		if strings.Contains(line, ":00") {
+			args = []string{"mac", "load", "lan", "-"}
+		}
+		if r := run(s, line, args...); r.code != 2 || !strings.Contains(r.stderr, want) {
+			t.Errorf("%q: %+v", line, r)
+		}
+	}
+}

@@ -134,9 +134,20 @@ type lineSink struct{ w io.Writer }
 
 func (s lineSink) packet(p *apiv1.CapturedPacket) error {
 	at := time.Unix(0, int64(p.TimeNs)).Format("15:04:05.000000")
-	_, err := fmt.Fprintf(s.w, "%s %s %s %d bytes%s: %s\n", at, p.Port, protoflag.EnumText(p.Point), p.Length,
-		optional(" ", p.Reason), summary(p.Data))
+	_, err := fmt.Fprintf(s.w, "%s %s %s %d bytes%s%s: %s\n", at, p.Port, protoflag.EnumText(p.Point), p.Length,
+		optional(" ", p.Reason), optional(", ", offloaded(p)), summary(p.Data))
 	return err
 }
 
 func (s lineSink) close() error { return nil }
+
+// offloaded tells what the sender of a packet has left to the router; "" if nothing.
+func offloaded(p *apiv1.CapturedPacket) string {
+	switch {
+	case p.SegmentSize != 0:
+		return fmt.Sprintf("large segment for packets of %d bytes, checksums not computed", p.SegmentSize)
+	case p.ChecksumUnfinished:
+		return "checksum not computed"
+	}
+	return ""
+}

@@ -45,6 +45,9 @@ func TestCaptureFile(t *testing.T) {
 	}{
 		{"fab0", "", pcapgo.NgEpbFlagDirectionOutbound, 74},
 		{"vm1", "dropped: label_unknown", pcapgo.NgEpbFlagDirectionInbound, 1400},
+		{"vm1", "large segment for packets of 1448 bytes, checksums not computed", pcapgo.NgEpbFlagDirectionInbound,
+			40000},
+		{"vm1", "checksum not computed", pcapgo.NgEpbFlagDirectionInbound, 74},
 	} {
 		got, ci, opts, err := ng.ReadPacketDataWithOptions()
 		if err != nil {

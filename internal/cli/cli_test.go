@@ -57,6 +57,7 @@ func runScript(t *testing.T, file string) {
 	s := fixture(t)
 	dir := t.TempDir()
 	t.Setenv("DIR", dir)
+	t.Setenv("CORELANE_AGENT_SOCKET", s.Socket)
 	var got strings.Builder
 	for _, line := range strings.Split(string(want), "\n") {
 		switch {

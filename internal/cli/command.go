@@ -4,11 +4,13 @@ package cli
 import (
 	"context"
 	"io"
+	"os"
 	"strings"
 	"time"
 
 	"github.com/containerd/ttrpc"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
@@ -23,9 +25,12 @@ import (
 // Dialer connects to the daemon on a socket.
 type Dialer func(ctx context.Context, socket string) (*api.Client, error)
 
+// OwnerVariable names the owner whose objects the command changes, if it is not the default one.
+const OwnerVariable = "CORELANE_OWNER"
+
 // Dial is the Dialer of the real command.
 func Dial(ctx context.Context, socket string) (*api.Client, error) {
-	return api.Dial(ctx, socket, "corelane "+Version)
+	return api.DialAs(ctx, socket, "corelane "+Version, os.Getenv(OwnerVariable))
 }
 
 // app is one run of the command.
@@ -35,11 +40,12 @@ type app struct {
 	dial           Dialer
 	client         *api.Client
 
-	socket    string
-	output    string
-	noHeaders bool
-	interval  time.Duration // of --watch, 0 without
-	plain     bool          // no screen control, even on a terminal
+	socket      string
+	agentSocket string
+	output      string
+	noHeaders   bool
+	interval    time.Duration // of --watch, 0 without
+	plain       bool          // no screen control, even on a terminal
 }
 
 func (a *app) json() bool { return a.output == "json" }
@@ -59,6 +65,28 @@ func verb(use, short, example string, run func(ctx context.Context, args []strin
 	}
 }
 
+// arguments checks the number of positional arguments against those named in cmd.Use: "add PORT [ADDRESS] NAME...".
+func arguments(cmd *cobra.Command, args []string) error {
+	names := strings.Fields(cmd.Use)[1:]
+	least, most := 0, len(names)
+	for _, n := range names {
+		if !strings.HasPrefix(n, "[") {
+			least++
+		}
+		if strings.Contains(n, "...") {
+			most = 1 << 30
+		}
+	}
+	usage := strings.TrimSuffix(cmd.UseLine(), " [flags]")
+	switch {
+	case len(args) < least:
+		return input.Errorf(strings.ToLower(strings.Trim(names[len(args)], "[].|")), usage, "missing")
+	case len(args) > most:
+		return input.Errorf("arguments", usage, "'%s' is one too many", args[most])
+	}
+	return nil
+}
+
 // fieldFlag is a flag that stands for one field of a message.
 type fieldFlag struct {
 	flag  string
@@ -74,17 +102,23 @@ func (f fieldFlag) fieldName() string {
 	return strings.ReplaceAll(f.flag, "-", "_")
 }
 
+// add adds the flag, which writes into msg. It returns the field.
+func (f fieldFlag) add(flags *pflag.FlagSet, msg proto.Message) protoreflect.FieldDescriptor {
+	field := protoflag.Field(msg, protoreflect.Name(f.fieldName()))
+	flag := flags.VarPF(protoflag.New(msg, field), f.flag, "", protoflag.Help(f.help, field))
+	flag.DefValue = ""
+	if field.Kind() == protoreflect.BoolKind {
+		flag.NoOptDefVal = "true"
+	}
+	return field
+}
+
 // bind adds flags that write into msg. Their help includes the limits that api/*.proto state for the field.
 func (a *app) bind(cmd *cobra.Command, msg proto.Message, flags []fieldFlag) {
 	for _, f := range flags {
-		field := protoflag.Field(msg, protoreflect.Name(f.fieldName()))
-		flag := cmd.Flags().VarPF(protoflag.New(msg, field), f.flag, "", protoflag.Help(f.help, field))
-		flag.DefValue = ""
+		field := f.add(cmd.Flags(), msg)
 		complete := f.names
-		switch field.Kind() {
-		case protoreflect.BoolKind:
-			flag.NoOptDefVal = "true"
-		case protoreflect.EnumKind:
+		if field.Kind() == protoreflect.EnumKind {
 			complete = fixed(protoflag.EnumNames(field.Enum())...)
 		}
 		if complete == nil {

@@ -2,11 +2,7 @@
 package cli
 
 import (
-	"context"
-	"os"
-
 	"github.com/spf13/cobra"
-	"github.com/spf13/cobra/doc"
 
 	"github.com/corelane/corelane/internal/input"
 )
@@ -31,22 +27,5 @@ func newCompletionCmd() *cobra.Command {
 			return input.Errorf("shell", "bash, zsh, fish", "'%s' is unknown", args[0])
 		},
 	}
-	return cmd
-}
-
-// newManCmd writes the manual pages; tools/install.sh runs it.
-func newManCmd() *cobra.Command {
-	var cmd *cobra.Command
-	cmd = verb("man DIR", "Write the manual pages", "  corelane man /usr/share/man/man1",
-		func(_ context.Context, args []string) error {
-			if err := os.MkdirAll(args[0], 0o755); err != nil {
-				return err
-			}
-			root := cmd.Root()
-			root.DisableAutoGenTag = true
-			return doc.GenManTree(root, &doc.GenManHeader{Section: "1", Source: "Corelane " + Version,
-				Manual: "Corelane"}, args[0])
-		})
-	cmd.Hidden = true
 	return cmd
 }

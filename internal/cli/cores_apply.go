@@ -119,13 +119,7 @@ func (a *app) showIntent(in *intent, f *coresFlags) error {
 	all := append(append([]cores.Change{}, in.changes...), in.lasting...)
 	switch {
 	case a.json():
-		enc := json.NewEncoder(a.stdout)
-		for _, c := range all {
-			if err := enc.Encode(c); err != nil {
-				return err
-			}
-		}
-		return nil
+		return jsonLines(a.stdout, all)
 	case f.commands:
 		return commandList(a.stdout, all)
 	case len(all) == 0:
@@ -291,6 +285,10 @@ func (r *remains) print(w io.Writer) error {
 	var out strings.Builder
 	for _, m := range r.Missing {
 		fmt.Fprintln(&out, "Not written:", m)
+	}
+	if r.Files == "/" {
+		fmt.Fprintln(&out, "A reload of systemd alone moves the running corelaned off its CPUs (AllowedCPUs= of "+
+			"system.slice). Restart it with the reload: systemctl daemon-reload && systemctl restart corelaned")
 	}
 	if len(r.Arguments) == 0 {
 		fmt.Fprintln(&out, "The kernel was started as the plan wants.")

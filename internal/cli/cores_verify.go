@@ -13,8 +13,10 @@ import (
 	"github.com/spf13/cobra"
 
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
+	"github.com/corelane/corelane/internal/explain"
 	"github.com/corelane/corelane/internal/input"
 	"github.com/corelane/corelane/internal/plan"
+	"github.com/corelane/corelane/internal/procfs"
 	"github.com/corelane/corelane/internal/topology"
 	"github.com/corelane/corelane/internal/verify"
 )
@@ -37,12 +39,14 @@ func newCoresVerify(a *app) *cobra.Command {
 		func(ctx context.Context, _ []string) error { return a.verifyCores(ctx, o) })
 	cmd.Long = `Compare the machine with a plan of its CPUs: kernel arguments, threads, interrupts, RPS and XPS,
 control groups, TuneD, systemd, irqbalance, Nova, kubelet, guests, memory and settings of the kernel. If a daemon
-answers, its ports are checked too: rules need a source check. Without --plan
+answers, its ports are checked too (rules need a source check), and whether enough hugepages are free for the daemon
+that takes over at an upgrade or restart. Without --plan
 the intent is derived from the machine: the CPUs on which its data plane polls (corelaned, vRouter, OVS, VPP, DPVS),
 and those that its kernel isolates.
 
 Each check is PASS, WARN (a cost now and then, or after the next restart), FAIL (packets are late or lost, or the
-machine does not run the plan) or UNKNOWN (something could not be read). Each result except PASS has its evidence, why
+machine does not run the plan) or UNKNOWN (something could not be read). A plan for another machine is
+refused. Each result except PASS has its evidence, why
 it matters, the source of the rule, and the commands that fix it. Nothing is changed.
 
 Exit code: 0 no check FAILs, 1 at least one FAILs, 2 wrong input.`
@@ -68,6 +72,11 @@ func (a *app) verifyCores(ctx context.Context, o verifyFlags) error {
 	if err != nil {
 		return err
 	}
+	if p != nil && p.Topology != "" && p.Machine != m.Hostname {
+		if err := p.Fits(m); err != nil { // checks would be about CPUs that are not there
+			return err
+		}
+	}
 	in := verify.IntentOf(m, p)
 	in.File = o.plan
 	if in.None() && len(m.Guests) == 0 {
@@ -75,7 +84,7 @@ func (a *app) verifyCores(ctx context.Context, o verifyFlags) error {
 			"missing, and the machine's settings show no intent: no data plane polls on a CPU of its own, no CPU is "+
 				"isolated, and there are no guests")
 	}
-	findings := append(verify.CheckFor(m, p, in), a.verifyPorts(ctx, o.root)...)
+	findings := append(verify.CheckFor(m, p, in), a.verifyDaemon(ctx, o.root)...)
 	if err := a.printFindings(findings, o.all); err != nil {
 		return err
 	}
@@ -85,8 +94,8 @@ func (a *app) verifyCores(ctx context.Context, o verifyFlags) error {
 	return nil
 }
 
-// verifyPorts checks the ports of the running daemon, if there is one.
-func (a *app) verifyPorts(ctx context.Context, root string) []verify.Finding {
+// verifyDaemon checks the running daemon, if there is one: its ports, and what its successor will need.
+func (a *app) verifyDaemon(ctx context.Context, root string) []verify.Finding {
 	if root != "/" {
 		return nil
 	}
@@ -98,7 +107,11 @@ func (a *app) verifyPorts(ctx context.Context, root string) []verify.Finding {
 	if err != nil {
 		return nil
 	}
-	return []verify.Finding{verify.Ports(ports)}
+	findings := []verify.Finding{verify.Ports(ports)}
+	if pid, err := explain.Listener(a.socket); err == nil {
+		findings = append(findings, verify.Successor(verify.ReserveFor(procfs.Host, pid)))
+	}
+	return findings
 }
 
 // planOrNone reads a plan; an empty name is none.

@@ -76,6 +76,21 @@ func TestVerifyNamesThePlan(t *testing.T) {
 	}
 }
 
+// A plan for another machine is refused: the checks would be about CPUs that are not there.
+func TestVerifyForeignPlan(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "plan.json")
+	var stdout, stderr bytes.Buffer
+	code := New(&stdout, &stderr, Dial).Run(context.Background(), []string{"plan", "make", "--forwarding", "2",
+		"--root", topologytest.Dir(t, "xeon-4210"), "--out", file})
+	if code != 0 {
+		t.Fatal(stderr.String())
+	}
+	code, _, errs := runVerify(t, "--root", topologytest.Dir(t, "vm"), "--plan", file)
+	if code != 2 || !strings.Contains(errs, "it was made for compute-0, not for guest") {
+		t.Errorf("%d, %s", code, errs)
+	}
+}
+
 func TestVerifyBadInput(t *testing.T) {
 	broken := filepath.Join(t.TempDir(), "plan.json")
 	if err := os.WriteFile(broken, []byte("{"), 0o600); err != nil {

@@ -110,7 +110,7 @@ func shown(m protoreflect.Message, f protoreflect.FieldDescriptor) bool {
 		return true
 	}
 	switch m.Descriptor().Name() {
-	case "Port", "TapDevice", "MemifDevice", "PortNexthop", "TunnelNexthop":
+	case "Port", "TapDevice", "MemifDevice", "SubportDevice", "PortNexthop", "TunnelNexthop":
 		return false
 	}
 	return f.ContainingOneof() == nil && !f.IsList() && f.Message() == nil && f.Kind() != protoreflect.StringKind

@@ -60,7 +60,8 @@ func dropListing(req *apiv1.DropListRequest) listing[*apiv1.Drop] {
 }
 
 // ordinary lists what a guest's system sends by itself on a healthy node. Such drops would hide the others.
-var ordinary = []string{"eth_multicast_ignored", "nd_duplicate_check", "nd_router_solicit_ignored"}
+var ordinary = []string{"eth_multicast_ignored", "nd_duplicate_check", "nd_router_solicit_ignored",
+	"bridge_report_kept"}
 
 // known refuses a reason that does not exist, which would otherwise look like one without drops.
 func known(ctx context.Context, f fetch[*apiv1.Drop], reason string) error {

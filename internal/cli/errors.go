@@ -9,40 +9,11 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	"google.golang.org/grpc/codes"
 
 	"github.com/corelane/corelane/internal/api"
 	"github.com/corelane/corelane/internal/cli/protoflag"
 	"github.com/corelane/corelane/internal/input"
-	"github.com/corelane/corelane/internal/state"
 )
-
-// Exit codes.
-const (
-	exitOK          = 0
-	exitFailed      = 1   // an object is missing, exists already or is in use, or there is nothing to show
-	exitUsage       = 2   // wrong input, found here or by the daemon; no permission; or no daemon
-	exitInterrupted = 130 // as in shells
-)
-
-// ErrInterrupted is the cause of a context that a signal ended.
-var ErrInterrupted = errors.New("interrupted")
-
-func exitCode(err error) int {
-	var gone *api.Unavailable
-	var refused *api.Error
-	switch {
-	case err == nil:
-		return exitOK
-	case errors.As(err, &refused) && (refused.Code == codes.InvalidArgument || refused.Code == codes.PermissionDenied):
-		return exitUsage
-	case input.Is(err), errors.As(err, &gone), state.IsInput(err):
-		return exitUsage
-	case errors.Is(err, ErrInterrupted):
-		return exitInterrupted
-	}
-	return exitFailed
-}
 
 // flagError turns an error of pflag into one that reads like all others.
 func flagError(cmd *cobra.Command, err error) error {
@@ -130,28 +101,6 @@ func flagNames(cmd *cobra.Command) string {
 	return strings.Join(names, " ")
 }
 
-// arguments checks the number of positional arguments against those named in cmd.Use: "add PORT [ADDRESS] NAME...".
-func arguments(cmd *cobra.Command, args []string) error {
-	names := strings.Fields(cmd.Use)[1:]
-	least, most := 0, len(names)
-	for _, n := range names {
-		if !strings.HasPrefix(n, "[") {
-			least++
-		}
-		if strings.Contains(n, "...") {
-			most = 1 << 30
-		}
-	}
-	usage := strings.TrimSuffix(cmd.UseLine(), " [flags]")
-	switch {
-	case len(args) < least:
-		return input.Errorf(strings.ToLower(strings.Trim(names[len(args)], "[].|")), usage, "missing")
-	case len(args) > most:
-		return input.Errorf("arguments", usage, "'%s' is one too many", args[most])
-	}
-	return nil
-}
-
 // noVerb answers a noun without a verb, or with one that it does not have.
 func noVerb(cmd *cobra.Command, args []string) error {
 	what := "verb"
@@ -168,6 +117,10 @@ func noVerb(cmd *cobra.Command, args []string) error {
 	valid := strings.Join(names, ", ") + "; more: " + cmd.CommandPath() + " --help"
 	if len(args) == 0 {
 		return input.Errorf(what, valid, "missing")
+	}
+	cmd.SuggestionsMinimumDistance = 2
+	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+		return input.Errorf(what, valid, "'%s' is unknown, did you mean %s?", args[0], strings.Join(near, " or "))
 	}
 	return input.Errorf(what, valid, "'%s' is unknown", args[0])
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/corelane/corelane/internal/api/apitest"
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
+	agentv1 "github.com/corelane/corelane/internal/api/v1/agent"
 )
 
 // ping is an ICMP echo request in MPLSoUDP: Ethernet, IPv4, UDP 49152 > 6635, label 2001, IPv4, ICMP.
@@ -39,6 +40,10 @@ func fixture(t testing.TB) *apitest.Server {
 		Master: &apiv1.MasterTurns{Times: &apiv1.LoopTimes{MaxNs: 12_300_000}, LongestWork: "Flows.Count",
 			LongestWorkNs: 11_900_000, WaitingTurns: 2},
 		ApiConnections: 3, ApiLimits: []*apiv1.ApiLimit{{Name: "role", Count: 2}, {Name: "slow_reader", Count: 1}}}
+	s.Stages = []*agentv1.Stage{
+		{Name: "intent", Ok: true, Evidence: "segment lan, VNI 100"},
+		{Name: "received", Evidence: "0 paths", Fix: "run this command on the host that has the guest"},
+	}
 	s.Settings = &apiv1.Settings{MplsoudpPorts: []uint32{6635}, VxlanPorts: []uint32{4789}, MacAgeSeconds: 300,
 		NeighborAgeSeconds: 30, IcmpErrorsPerSecond: 1000, LabelStackDepth: 3}
 	s.Drops = []*apiv1.Drop{
@@ -85,6 +90,9 @@ func fixture(t testing.TB) *apitest.Server {
 			Data: mustHex(ping)},
 		{TimeNs: 1700000001000000000, Point: apiv1.CapturePoint_CAPTURE_POINT_DROP, Port: "vm1", Length: 1400,
 			Data: mustHex(ping)[:60], Reason: "label_unknown", Missed: 3},
+		{TimeNs: 1700000001000000000, Port: "vm1", Length: 40000, Data: mustHex(ping), SegmentSize: 1448,
+			ChecksumUnfinished: true},
+		{TimeNs: 1700000001000000000, Port: "vm1", Length: 74, Data: mustHex(ping), ChecksumUnfinished: true},
 	}
 	s.Steps = []*apiv1.TraceStep{
 		{Packet: 1, Worker: 1, Node: "port_rx", Next: "eth_input", Detail: "port fab0 queue 0", Data: mustHex(ping)},
@@ -217,6 +225,19 @@ func fixtureTables(s *apitest.Server) {
 	}
 	s.Bridges.Put("lan", &apiv1.Bridge{Name: "lan", Id: 1, Flood: []uint32{100, 101}, MacLimit: 8192,
 		Ports: []string{"vm1"}, Macs: 2, LearnRefused: 4})
+	s.Memberships = []*apiv1.Membership{{Bridge: "lan", Group: "239.1.1.1", Port: "vm1", AgeSeconds: 30},
+		{Bridge: "lan", Group: "ff0e::1", Port: "vm1", AgeSeconds: 7}}
+	s.Services.Put("web", &apiv1.Service{Name: "web", Vrf: "red", Address: "198.51.100.80", Port: 443,
+		Protocol: apiv1.NatProtocol_NAT_PROTOCOL_TCP, MaxEndpoints: 64,
+		State: &apiv1.ServiceState{Rows: 8191, Endpoints: 2, Serving: 1, Refused: 3,
+			Totals: &apiv1.FlowTotals{Flows: 12, Active: 2, Packets: 120, Bytes: 9000, ReplyPackets: 130,
+				ReplyBytes: 90000}}})
+	s.Endpoints.Put("web 10.1.0.5 8443", &apiv1.Endpoint{Service: "web", Address: "10.1.0.5", Port: 8443, Weight: 1,
+		State: &apiv1.EndpointState{Rows: 8191, Totals: &apiv1.FlowTotals{Flows: 10, Active: 1, Packets: 100,
+			Bytes: 8000, ReplyPackets: 110, ReplyBytes: 80000}}})
+	s.Endpoints.Put("web 10.1.0.6 8443", &apiv1.Endpoint{Service: "web", Address: "10.1.0.6", Port: 8443,
+		State: &apiv1.EndpointState{Totals: &apiv1.FlowTotals{Flows: 2, Active: 1, Packets: 20, Bytes: 1000,
+			ReplyPackets: 20, ReplyBytes: 10000}}})
 	s.Meters.Put("gold", &apiv1.Meter{Name: "gold", BitRate: 1000000000,
 		State: &apiv1.MeterState{Burst: 6250000, Users: 2,
 			PassedPackets: 1000, PassedBytes: 1400000, DroppedPackets: 3, DroppedBytes: 4200}})

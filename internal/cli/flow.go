@@ -49,6 +49,9 @@ func why(f *apiv1.Flow) string {
 			parts = append(parts, p.name+" "+strconv.Itoa(int(p.rule)))
 		}
 	}
+	if f.Service != "" {
+		parts = append(parts, "service "+f.Service)
+	}
 	if len(parts) == 0 {
 		return "default"
 	}
@@ -77,7 +80,8 @@ var flowListing = listing[*apiv1.Flow]{
 	key: func(f *apiv1.Flow) string { return strconv.Itoa(int(f.Id)) },
 	columns: []column[*apiv1.Flow]{
 		number("id", (*apiv1.Flow).GetId),
-		text("vrf", func(f *apiv1.Flow) string { return f.GetForward().GetVrf() }),
+		text("vrf", func(f *apiv1.Flow) string { return whereFrom(f.GetForward().GetVrf()) }),
+		text("bridge", func(f *apiv1.Flow) string { return whereFrom(f.GetForward().GetBridge()) }),
 		text("protocol", (*apiv1.Flow).GetProtocol),
 		text("forward", func(f *apiv1.Flow) string { return fromTo(f.GetForward()) }),
 		text("reverse", func(f *apiv1.Flow) string { return fromTo(f.GetReverse()) }),
@@ -97,6 +101,7 @@ var flowListing = listing[*apiv1.Flow]{
 func flowFlags(f *apiv1.FlowFilter) []fieldFlag {
 	return []fieldFlag{
 		{flag: "vrf", help: "only those of this VRF", names: vrfNames},
+		{flag: "bridge", help: "only those of this bridge domain", names: bridgeNames},
 		{flag: "prefix", help: "only those from or to addresses of this prefix"},
 		{flag: "port", help: "only those that come in or leave by this port", names: portNames},
 		{flag: "protocol", help: "only this protocol: tcp, udp, icmp, icmpv6, sctp or its number",
@@ -105,6 +110,7 @@ func flowFlags(f *apiv1.FlowFilter) []fieldFlag {
 		{flag: "action", help: "only those that are allowed, or denied"},
 		{flag: "state", help: "only those in this state"},
 		{flag: "nat", help: "only those that this rule translates"},
+		{flag: "service", help: "only those of this service", names: serviceNames},
 	}
 }
 
@@ -257,7 +263,8 @@ func newFlowExplain(a *app) *cobra.Command {
 	cmd := verb("explain PROTOCOL SOURCE DESTINATION", "Say what would happen to a packet, and why",
 		`  corelane flow explain tcp 10.1.0.11:40000 10.1.0.12:443 --port vm1
   corelane flow explain udp [fd00::11]:53 [fd00::12]:53 --vrf red
-  corelane flow explain icmp 10.1.0.11 10.1.0.12 --port vm1`,
+  corelane flow explain icmp 10.1.0.11 10.1.0.12 --port vm1
+  corelane flow explain tcp 10.1.0.11:40000 10.1.0.12:443 --bridge lan --destination-mac 02:00:00:00:00:01`,
 		func(ctx context.Context, args []string) error {
 			var err error
 			req.Protocol = args[0]
@@ -274,6 +281,9 @@ func newFlowExplain(a *app) *cobra.Command {
 	a.bind(cmd, req, []fieldFlag{
 		{flag: "port", help: "tenant port that the packet comes in by", names: portNames},
 		{flag: "vrf", help: "VRF, for a packet that comes from a tunnel", names: vrfNames},
+		{flag: "bridge", help: "bridge domain, for a frame that comes from a tunnel", names: bridgeNames},
+		{flag: "destination-mac", help: "MAC address that the frame is for; by default, that of the guest or station " +
+			"with the destination address"},
 	})
 	return cmd
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -145,10 +146,21 @@ func program() string {
 	return "corelane"
 }
 
+// jsonLines writes one JSON object per line.
+func jsonLines[T any](w io.Writer, list []T) error {
+	enc := json.NewEncoder(w)
+	for _, x := range list {
+		if err := enc.Encode(x); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // rows writes a table of plain text.
 func (a *app) rows(head []string, fill func(add func(...string) error) error) error {
 	return buffered(a.stdout, func(w *bufio.Writer) error {
-		t := table.New(w, make([]bool, len(head)))
+		t := table.New(w, make([]bool, len(head))).Fit(a.tableWidth())
 		if !a.noHeaders {
 			_ = t.Add(head...) // the first row fills no block: nothing is written yet
 		}
@@ -275,13 +287,7 @@ var labStates = map[string]string{lab.ComingUp: "starting", lab.Up: "running", l
 
 func (a *app) labList(lines []labLine) error {
 	if a.json() {
-		enc := json.NewEncoder(a.stdout)
-		for _, line := range lines {
-			if err := enc.Encode(line); err != nil {
-				return err
-			}
-		}
-		return nil
+		return jsonLines(a.stdout, lines)
 	}
 	return a.rows([]string{"LAB", "STATE", "UNDERLAY", "PROCESSES", "SINCE", "CONTENTS"},
 		func(add func(...string) error) error {

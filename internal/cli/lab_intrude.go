@@ -16,7 +16,7 @@ import (
 
 func newLabIntrude(a *app) *cobra.Command {
 	cmd := noun("intrude", "Disturb a worker on purpose and measure the effect", newIntrudeRows(a),
-		newIntrudeMatrix(a), newIntrudeRandom(a), newIntrudeVhost(a))
+		newIntrudeMatrix(a), newIntrudeTable(a), newIntrudeRandom(a), newIntrudeVhost(a))
 	cmd.Long = `Disturb a worker of a corelaned that the command starts, under traffic of corelane-gen. The
 disturbances are real threads, interrupts, kernel traffic and cgroups, which all end with the command. It needs root,
 two CPUs and an otherwise idle machine, because rates of a busy machine say little.`

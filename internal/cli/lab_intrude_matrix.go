@@ -55,14 +55,7 @@ func (a *app) intrudeCases() error {
 
 func (a *app) intrudeMatrix(ctx context.Context, o intrude.Options) error {
 	var all []intrude.Outcome
-	enc := json.NewEncoder(a.stdout)
-	err := intrude.Matrix(ctx, o, func(r intrude.Outcome) {
-		all = append(all, r)
-		if a.json() {
-			_ = enc.Encode(r)
-		}
-		a.intrudeOutcome(&r)
-	})
+	err := intrude.Matrix(ctx, o, a.intrudeOutcomes(&all))
 	if !a.json() && len(all) > 0 {
 		fmt.Fprint(a.stdout, intrude.Markdown(all))
 		if half, n := intrude.HalfOff(all); n > 0 {
@@ -70,6 +63,18 @@ func (a *app) intrudeMatrix(ctx context.Context, o intrude.Options) error {
 		}
 	}
 	return errors.Join(err, intrude.Passed(all))
+}
+
+// intrudeOutcomes returns a function that prints each outcome and appends it to all.
+func (a *app) intrudeOutcomes(all *[]intrude.Outcome) func(intrude.Outcome) {
+	enc := json.NewEncoder(a.stdout)
+	return func(r intrude.Outcome) {
+		*all = append(*all, r)
+		if a.json() {
+			_ = enc.Encode(r)
+		}
+		a.intrudeOutcome(&r)
+	}
 }
 
 // intrudeOutcome prints what happened in a run.

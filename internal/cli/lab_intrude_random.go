@@ -3,7 +3,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"time"
 
@@ -34,14 +33,7 @@ their costs, and how far the costs were off.`
 
 func (a *app) intrudeRandom(ctx context.Context, o intrude.Options, seed uint64, d time.Duration) error {
 	var all []intrude.Outcome
-	enc := json.NewEncoder(a.stdout)
-	err := intrude.Random(ctx, o, seed, d, func(r intrude.Outcome) {
-		all = append(all, r)
-		if a.json() {
-			_ = enc.Encode(r)
-		}
-		a.intrudeOutcome(&r)
-	})
+	err := intrude.Random(ctx, o, seed, d, a.intrudeOutcomes(&all))
 	if !a.json() && len(all) > 0 {
 		fmt.Fprintln(a.stdout, intrude.Score(all)+".")
 	}

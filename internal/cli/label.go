@@ -37,14 +37,10 @@ func newLabelCmd(a *app) *cobra.Command {
 				return a.done(call(ctx, a, apiv1.NewLabelsClient, apiv1.LabelsClient.Add, req))
 			}),
 		newDel(a, "LABEL", "Remove labels", "  corelane label del 2001", labelNames,
-			func(ctx context.Context, arg string) error {
-				n, err := protoflag.ParseField("label", arg, &apiv1.Label{}, "label")
-				if err != nil {
-					return err
-				}
+			byNumber("label", &apiv1.Label{}, "label", func(ctx context.Context, n uint32) error {
 				return a.done(call(ctx, a, apiv1.NewLabelsClient, apiv1.LabelsClient.Del,
 					&apiv1.LabelDelRequest{Label: n}))
-			}))
+			})))
 }
 
 func allLabels(a *app) fetch[*apiv1.Label] {

@@ -39,13 +39,10 @@ func newNatCmd(a *app) *cobra.Command {
 			}),
 		newNatAdd(a),
 		newDel(a, "ID", "Remove rules; the flows that they translate end",
-			"  corelane nat del 10", natNames, func(ctx context.Context, arg string) error {
-				id, err := protoflag.ParseField("id", arg, &apiv1.NatRule{}, "id")
-				if err != nil {
-					return err
-				}
+			"  corelane nat del 10", natNames,
+			byNumber("id", &apiv1.NatRule{}, "id", func(ctx context.Context, id uint32) error {
 				return a.done(call(ctx, a, apiv1.NewNatClient, apiv1.NatClient.Del, &apiv1.NatDelRequest{Id: id}))
-			}))
+			})))
 }
 
 func newNatList(a *app) *cobra.Command {

@@ -36,15 +36,12 @@ func newNexthopCmd(a *app) *cobra.Command {
 				return nexthops(a, &apiv1.NexthopListRequest{Id: id, All: true}), err
 			}),
 		newNexthopAdd(a),
+		newNexthopLoad(a),
 		newDel(a, "ID", "Remove next hops", "  corelane nexthop del 100", nexthopNames,
-			func(ctx context.Context, arg string) error {
-				id, err := protoflag.ParseField("nexthop", arg, &apiv1.Nexthop{}, "id")
-				if err != nil {
-					return err
-				}
+			byNumber("nexthop", &apiv1.Nexthop{}, "id", func(ctx context.Context, id uint32) error {
 				return a.done(call(ctx, a, apiv1.NewNexthopsClient, apiv1.NexthopsClient.Del,
 					&apiv1.NexthopDelRequest{Id: id}))
-			}))
+			})))
 }
 
 func newNexthopList(a *app) *cobra.Command {

@@ -7,10 +7,12 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
 	"github.com/corelane/corelane/internal/cli/protoflag"
 	"github.com/corelane/corelane/internal/input"
+	"github.com/corelane/corelane/internal/limits"
 )
 
 var tunnelFlags = []fieldFlag{
@@ -24,7 +26,7 @@ var tunnelFlags = []fieldFlag{
 	{flag: "dscp", help: "outer DSCP (default: the tenant's)"},
 	{flag: "gre-key", help: "MPLSoGRE: key to send"},
 	{flag: "udp6-checksum",
-		help: "UDP checksum over IPv6: on, off, or default, which is on for mplsoudp and geneve, off for vxlan"},
+		help: "UDP checksum over IPv6: on, off, or default, which is on"},
 }
 
 var portNexthopFlags = []fieldFlag{
@@ -53,8 +55,7 @@ func nexthopFlagsOf(kind string) []string {
 
 func newNexthopAdd(a *app) *cobra.Command {
 	req := &apiv1.NexthopAddRequest{}
-	tunnel, port := &apiv1.TunnelNexthop{}, &apiv1.PortNexthop{}
-	uniform := false
+	given := newNexthopArgs()
 	var cmd *cobra.Command
 	cmd = verb("add ID KIND [TO...]", "Add a next hop",
 		`  corelane nexthop add 100 tunnel --encap mplsoudp --remote 192.0.2.2 --label 2001
@@ -63,16 +64,8 @@ func newNexthopAdd(a *app) *cobra.Command {
   corelane nexthop add 9 group 100:1 101:3
   corelane nexthop add 3 discard`,
 		func(ctx context.Context, args []string) error {
-			if uniform {
-				tunnel.Mode = apiv1.TunnelMode_TUNNEL_MODE_UNIFORM
-			}
-			tunnel.FixedDscp = cmd.Flags().Changed("dscp")
-			tunnel.GreHasKey = cmd.Flags().Changed("gre-key")
-			nh, err := parseNexthop(args, tunnel, port)
+			nh, err := given.nexthop(cmd.Flags(), args)
 			if err != nil {
-				return err
-			}
-			if err := onlyFlags(cmd, args[1], nexthopFlagsOf); err != nil {
 				return err
 			}
 			req.Nexthop = nh
@@ -86,10 +79,9 @@ func newNexthopAdd(a *app) *cobra.Command {
   discard             drop and count
   reject              drop and answer with ICMP unreachable
   local               to the router itself`
-	a.bind(cmd, tunnel, tunnelFlags)
-	a.bind(cmd, port, portNexthopFlags)
-	cmd.Flags().BoolVar(&uniform, "uniform", false,
-		"copy TTL and DSCP in both directions (uniform mode of RFC 3443; default: pipe mode)")
+	a.bind(cmd, given.tunnel, tunnelFlags)
+	a.bind(cmd, given.port, portNexthopFlags)
+	given.addUniform(cmd.Flags())
 	a.bind(cmd, req, []fieldFlag{{flag: "replace", help: "replace an existing next hop"}})
 	cmd.ValidArgsFunction = func(c *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
 		third := fixed()
@@ -104,12 +96,42 @@ func newNexthopAdd(a *app) *cobra.Command {
 	return cmd
 }
 
+// nexthopArgs is what the command line, or a line of a file, says about a next hop besides its positional arguments.
+type nexthopArgs struct {
+	tunnel  *apiv1.TunnelNexthop
+	port    *apiv1.PortNexthop
+	uniform bool
+}
+
+func newNexthopArgs() *nexthopArgs {
+	return &nexthopArgs{tunnel: &apiv1.TunnelNexthop{}, port: &apiv1.PortNexthop{}}
+}
+
+func (n *nexthopArgs) addUniform(flags *pflag.FlagSet) {
+	flags.BoolVar(&n.uniform, "uniform", false,
+		"copy TTL and DSCP in both directions (uniform mode of RFC 3443; default: pipe mode)")
+}
+
+// nexthop returns the next hop of parsed flags and of the arguments "ID KIND [TO...]".
+func (n *nexthopArgs) nexthop(flags *pflag.FlagSet, args []string) (*apiv1.Nexthop, error) {
+	if n.uniform {
+		n.tunnel.Mode = apiv1.TunnelMode_TUNNEL_MODE_UNIFORM
+	}
+	n.tunnel.FixedDscp = flags.Changed("dscp")
+	n.tunnel.GreHasKey = flags.Changed("gre-key")
+	nh, err := parseNexthop(args, n.tunnel, n.port)
+	if err != nil {
+		return nil, err
+	}
+	return nh, onlyFlags(flags, args[1], nexthopFlagsOf)
+}
+
 // onlyFlags refuses flags that belong to another kind.
-func onlyFlags(cmd *cobra.Command, kind string, of func(kind string) []string) error {
+func onlyFlags(flags *pflag.FlagSet, kind string, of func(kind string) []string) error {
 	mine := of(kind)
 	for _, other := range nexthopKinds {
 		for _, f := range of(other) {
-			if cmd.Flags().Changed(f) && !slices.Contains(mine, f) {
+			if flags.Changed(f) && !slices.Contains(mine, f) {
 				return input.Errorf("--"+f, "for "+kind+": "+orNone(mine), "is for %s, not for %s", other, kind)
 			}
 		}
@@ -144,10 +166,10 @@ func parseNexthop(args []string, tunnel *apiv1.TunnelNexthop, port *apiv1.PortNe
 			"missing")
 	case kind == "tunnel" && tunnel.Remote == "":
 		return nil, input.Errorf("--remote", "address of the other end", "missing")
-	case kind == "tunnel" && labelled(tunnel.Encap) && tunnel.Vni != 0:
-		return nil, input.Errorf("--vni", "--label", "is for vxlan and geneve")
-	case kind == "tunnel" && !labelled(tunnel.Encap) && tunnel.Label != 0:
-		return nil, input.Errorf("--label", "--vni", "is for mplsoudp and mplsogre")
+	case kind == "tunnel" && !uses(tunnel.Encap, "vni") && tunnel.Vni != 0:
+		return nil, input.Errorf("--vni", "--label", "is for %s", encapsWith("vni"))
+	case kind == "tunnel" && !uses(tunnel.Encap, "label") && tunnel.Label != 0:
+		return nil, input.Errorf("--label", "--vni", "is for %s", encapsWith("label"))
 	case kind == "tunnel":
 		nh.Kind = &apiv1.Nexthop_Tunnel{Tunnel: tunnel}
 	case kind == "discard":
@@ -162,8 +184,17 @@ func parseNexthop(args []string, tunnel *apiv1.TunnelNexthop, port *apiv1.PortNe
 	return nh, nil
 }
 
-func labelled(e apiv1.Encap) bool {
-	return e == apiv1.Encap_ENCAP_MPLSOUDP || e == apiv1.Encap_ENCAP_MPLSOGRE
+// uses says whether tunnels with an encapsulation have a field.
+func uses(e apiv1.Encap, field string) bool {
+	return slices.Contains(limits.EncapsulationsWith(field), e)
+}
+
+func encapsWith(field string) string {
+	var names []string
+	for _, e := range limits.EncapsulationsWith(field) {
+		names = append(names, protoflag.EnumName(e.Descriptor(), e.Number()))
+	}
+	return strings.Join(names, " and ")
 }
 
 // parseGroup reads members, "100" or "100:3" with a weight.

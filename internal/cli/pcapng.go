@@ -13,8 +13,8 @@ import (
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
 )
 
-// pcapSink writes a pcapng file: an interface per port, the direction in the packet's flags, the reason of a drop as
-// its comment.
+// pcapSink writes a pcapng file: an interface per port, the direction in the packet's flags; the reason of a drop, and
+// what the sender has left to the router, as its comments.
 type pcapSink struct {
 	w      io.WriteCloser
 	ng     *pcapgo.NgWriter
@@ -63,7 +63,10 @@ func (s *pcapSink) packet(p *apiv1.CapturedPacket) error {
 		opts.Flags.Direction = pcapgo.NgEpbFlagDirectionOutbound
 	}
 	if p.Reason != "" {
-		opts.Comments = []string{"dropped: " + p.Reason}
+		opts.Comments = append(opts.Comments, "dropped: "+p.Reason)
+	}
+	if what := offloaded(p); what != "" {
+		opts.Comments = append(opts.Comments, what)
 	}
 	if err := s.ng.WritePacketWithOptions(ci, p.Data, opts); err != nil {
 		return err

@@ -58,6 +58,11 @@ Formats:
 	s.IntVar(&f.o.IOThreads, "iothreads", 0, "I/O threads of the guest (libvirt)")
 	s.StringVar(&f.o.Port, "port", "", "name of the NIC (dpvs); default: dpdk0")
 	s.IntVar(&f.o.RingSize, "ring-size", 0, "slots of the rings between workers; default: the router's own")
+	s.IntVar(&f.o.Memory, "router-memory", 0, "MiB of hugepages that the router takes on each node with workers; "+
+		"default: 512, as corelaned")
+	s.BoolVar(&f.o.RunToCompletion, "run-to-completion", false, "packets stay with the worker that received them "+
+		"(vRouter's --vr_no_load_balance)")
+	s.BoolVar(&f.o.DDP, "ddp", false, "vRouter loads the NIC's profile for MPLSoGRE (--ddp)")
 	_ = cmd.MarkFlagDirname("dir")
 	return cmd
 }

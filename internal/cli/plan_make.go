@@ -85,9 +85,15 @@ func (v *cpusValue) String() string { return "" }
 func (v *cpusValue) Type() string   { return "cpus" }
 
 func (v *cpusValue) Set(text string) error {
+	const valid = "a list, 0,5-7, or a mask, 0x60"
 	set, err := cpuset.Parse(text)
+	if strings.HasPrefix(text, "0x") || strings.HasPrefix(text, "0X") {
+		set, err = cpuset.ParseMask(text)
+	} else if err == nil && cpuset.Repeats(text) {
+		return input.Errorf("cpus", "each CPU once", "'%s' names a CPU twice", text)
+	}
 	if err != nil || set.Empty() {
-		return input.Errorf("cpus", "a list, 0,5-7", "'%s' is not a list of CPUs", text)
+		return input.Errorf("cpus", valid, "'%s' is not a list of CPUs", text)
 	}
 	*v.set = set
 	return nil

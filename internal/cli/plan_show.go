@@ -173,13 +173,7 @@ func (a *app) planCheck(file, root string) error {
 
 func (a *app) planProblems(list []plan.Problem) error {
 	if a.json() {
-		enc := json.NewEncoder(a.stdout)
-		for _, x := range list {
-			if err := enc.Encode(x); err != nil {
-				return err
-			}
-		}
-		return nil
+		return jsonLines(a.stdout, list)
 	}
 	if len(list) == 0 {
 		return nil

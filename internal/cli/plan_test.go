@@ -111,8 +111,10 @@ func TestPlanFlags(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"--guest-cpus", "x"}, "--guest-cpus: 'x' is not a list of CPUs; valid: a list, 0,5-7\n"},
-		{[]string{"--guest-cpus", ""}, "--guest-cpus: '' is not a list of CPUs; valid: a list, 0,5-7\n"},
+		{[]string{"--guest-cpus", "x"},
+			"--guest-cpus: 'x' is not a list of CPUs; valid: a list, 0,5-7, or a mask, 0x60\n"},
+		{[]string{"--guest-cpus", ""},
+			"--guest-cpus: '' is not a list of CPUs; valid: a list, 0,5-7, or a mask, 0x60\n"},
 		{[]string{"--hugepages", "3G:1"}, "--hugepages: '3G:1' is not a request for hugepages; valid: " +
 			"SIZE:PAGES[@NODE], SIZE 2M, 1G or another of the machine, such as 1G:16@0; without @NODE on each node\n"},
 		{[]string{"--hugepages", "1G:1@x"}, "--hugepages: '1G:1@x' is not a request for hugepages; valid: " +

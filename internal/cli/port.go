@@ -38,8 +38,9 @@ var portListing = listing[*apiv1.Port]{
 // portFlags are the flags that add and set share: settings that may change while the port exists.
 var portFlags = []fieldFlag{
 	{flag: "mtu", help: "largest IP packet"},
-	{flag: "disabled", help: "administratively down"},
-	{flag: "vlan", help: "fabric: 802.1Q tag of all underlay traffic, 0 = untagged"},
+	{flag: "disabled", help: "administratively down: what it receives and what is sent to it is dropped"},
+	{flag: "vlan", help: "fabric: 802.1Q tag of all underlay traffic, 0 = untagged; subport (only with port add): " +
+		"its 802.1Q tag"},
 	{flag: "address", field: "addresses", help: "fabric: own addresses with prefix length, 192.0.2.1/24"},
 	{flag: "vrf", help: "tenant: VRF that routes the guest's packets", names: vrfNames},
 	{flag: "bridge",
@@ -48,17 +49,19 @@ var portFlags = []fieldFlag{
 		"10.1.0.1/24"},
 	{flag: "guest-mac", help: "tenant: the guest's MAC (default: resolved with ARP and ND)"},
 	{flag: "guest-address", field: "guest_addresses", help: "tenant: the guest's addresses or prefixes, " +
-		"10.1.0.11/32: each becomes a route of the VRF"},
+		"10.1.0.11/32: each becomes a route of the VRF, if the port has one"},
 	{flag: "proxy-arp", help: "tenant: the gateway answers for every address that the VRF has a route for"},
 	{flag: "mss-clamp", help: "tenant: upper bound of TCP's MSS option, 0 = none, 1 = computed from the tunnel's MTU"},
 	{flag: "unresolved-rate", help: "tenant: packets/s that the guest may send to neighbours whose MAC is unknown, " +
-		"0 = 10,000"},
+		"0 = the most"},
 	{flag: "no-anycast-gateway", help: "tenant: do not answer ICMP echo to the gateway"},
 	{flag: "stateful", help: "tenant: keep flows, so that rules, translation and quotas apply"},
 	{flag: "flow-limit", help: "stateful: most flows at a time, 0 = no limit"},
 	{flag: "source-check",
 		help: "tenant: check of the guest's source addresses: none, reverse_path (their route leads to this port), " +
 			"strict (only guest_mac and guest_addresses); default: strict if both are given, else none"},
+	{flag: "allow-router", help: "tenant: the guest may be a router, with source check strict"},
+	{flag: "allow-dhcp-server", help: "tenant: the guest may be a DHCP server or relay, with source check strict"},
 	{flag: "flow-rate", help: "stateful: most new flows per second, 0 = no limit"},
 	{flag: "egress-meter", help: "stateful: meter that limits what the guest sends", names: meterNames},
 	{flag: "ingress-meter", help: "stateful: meter that limits what the guest receives", names: meterNames},
@@ -66,6 +69,22 @@ var portFlags = []fieldFlag{
 		names: mirrorNames},
 	{flag: "egress-rules", help: "tenant: rule list that decides what the guest may send (default: everything)",
 		names: ruleListNames},
+	{flag: "dhcp4", help: "tenant: answer the guest's DHCPv4 with its address, the gateway, the MTU and what follows"},
+	{flag: "dhcp6", help: "tenant: answer the guest's DHCPv6 in the same way"},
+	{flag: "router-advertisements", help: "tenant: advertise the router to the guest, with MTU, prefixes, name " +
+		"servers and IPv6 routes"},
+	{flag: "slaac", help: "tenant: the guest makes its own IPv6 addresses in the prefixes that are advertised"},
+	{flag: "boot-address", field: "boot_addresses", help: "tenant: what the guest is told to be its address " +
+		"(default: the first of --guest-address, in the gateway's subnet)"},
+	{flag: "boot-router", field: "boot_routers", help: "tenant: the guest's default router (default: the gateway)"},
+	{flag: "boot-route", field: "boot_routes", help: "tenant: more routes of the guest, '10.9.0.0/16 via 10.1.0.5'"},
+	{flag: "dns-server", field: "dns_servers", help: "tenant: name servers that the guest is told"},
+	{flag: "dns-domain", help: "tenant: domain in which the guest looks for short names"},
+	{flag: "host-name", help: "tenant: the guest's own name"},
+	{flag: "ntp-server", field: "ntp_servers", help: "tenant: time servers that the guest is told"},
+	{flag: "lease-seconds", help: "tenant: how long the guest may use its address without renewal, 0 = 86,400"},
+	{flag: "boot-file", help: "tenant: name or URL of what the guest's firmware boots"},
+	{flag: "boot-server", help: "tenant: IPv4 address of the server that has the boot file"},
 	{flag: "mode",
 		help: "which worker finishes a packet: run_to_completion (the one that polled it), hybrid (one of " +
 			"--spread-workers, by a hash), auto (hybrid only under load)"},
@@ -83,6 +102,8 @@ var portAddFlags = []fieldFlag{
 	{flag: "queues", help: "pairs of receive and transmit queues (default 1; fabric: one per worker where the " +
 		"device can)"},
 	{flag: "mac", help: "own MAC (default: the device's; tenant: that of the virtual gateway)"},
+	{flag: "offload", help: "tenant, with tap or vhost: what the guest may leave to the router: all (large segments " +
+		"and checksums), checksum, none"},
 	{flag: "fabric", help: "host: the fabric port whose MAC, MTU and VLAN the kernel's interface shares",
 		names: portNames},
 }
@@ -198,6 +219,12 @@ func portDevice(p *apiv1.Port) string {
 		return fmt.Sprintf("memif %s %d %s", d.Memif.Socket, d.Memif.Id, protoflag.EnumText(d.Memif.Role))
 	case *apiv1.Port_Vhost:
 		return "vhost " + d.Vhost.Socket + map[bool]string{true: " client"}[d.Vhost.Client]
+	case *apiv1.Port_Subport:
+		tags := strconv.Itoa(int(d.Subport.Vlan))
+		if d.Subport.OuterVlan != 0 {
+			tags = fmt.Sprintf("%d.%s", d.Subport.OuterVlan, tags)
+		}
+		return "vlan " + tags + " of " + d.Subport.Parent
 	}
 	return ""
 }

@@ -18,18 +18,21 @@ type device struct {
 	ifname, netns, socket, secret string
 	owner, group, mode            string // of the socket
 	id, ringSize, bufferSize      uint32
-	client                        bool
+	client, whole                 bool
+	parent                        string
+	outerVlan                     uint32
 }
 
 var deviceFlags = map[string][]string{
 	"dpdk": nil,
 	"tap":  {"ifname", "netns"},
-	"memif": {"socket", "id", "client", "secret", "ring-size", "buffer-size", "socket-owner", "socket-group",
-		"socket-mode"},
-	"vhost": {"socket", "client", "socket-owner", "socket-group", "socket-mode"},
+	"memif": {"socket", "id", "client", "secret", "ring-size", "buffer-size", "whole-segments", "socket-owner",
+		"socket-group", "socket-mode"},
+	"vhost":   {"socket", "client", "socket-owner", "socket-group", "socket-mode"},
+	"subport": {"parent", "outer-vlan"},
 }
 
-const deviceKinds = "dpdk DEVARGS, tap, memif, vhost"
+const deviceKinds = "dpdk DEVARGS, tap, memif, vhost, subport"
 
 func newPortAdd(a *app) *cobra.Command {
 	port := &apiv1.Port{}
@@ -41,6 +44,7 @@ func newPortAdd(a *app) *cobra.Command {
   corelane port add vm1 tenant tap --netns blue --vrf red --gateway 10.1.0.1/24 --guest-address 10.1.0.11/32
   corelane port add vm2 tenant memif --socket /run/x.sock --id 0 --client --vrf red
   corelane port add vm3 tenant vhost --socket /run/corelane/vm3.sock --bridge lan
+  corelane port add vm3-10 tenant subport --parent vm3 --vlan 10 --vrf red --gateway 10.3.0.1/24
   corelane port add host0 host tap --ifname host0 --fabric fab0`,
 		func(ctx context.Context, args []string) error {
 			port.Name = args[0]
@@ -61,6 +65,7 @@ kernel an interface on a fabric port's link). DEVICE is one of
   tap           an interface of the kernel, in the network namespace of --netns
   memif         shared memory with another process, --socket and --id
   vhost         a virtual machine's network card, --socket
+  subport       frames of another tenant port, --parent, that have the VLAN tag --vlan; with --outer-vlan two tags
 
 Here --socket is the device's; the daemon's goes before the noun: corelane --socket /run/a.sock port add ...`
 	f := cmd.Flags()
@@ -80,14 +85,20 @@ Here --socket is the device's; the daemon's goes before the noun: corelane --soc
 		protoflag.Field(&apiv1.VhostDevice{}, "socket_group")))
 	f.StringVar(&dev.mode, "socket-mode", "", protoflag.Help("memif, vhost server: permissions of the socket "+
 		"(default: 0660)", protoflag.Field(&apiv1.VhostDevice{}, "socket_mode")))
+	f.StringVar(&dev.parent, "parent", "", "subport: the tenant port by which its frames come in and leave")
+	a.completeFlag(cmd, "parent", portNames)
+	f.Uint32Var(&dev.outerVlan, "outer-vlan", 0, protoflag.Help("subport: 802.1ad tag in front of the tag --vlan, "+
+		"0 = there is none", protoflag.Field(&apiv1.SubportDevice{}, "outer_vlan")))
 	f.Uint32Var(&dev.ringSize, "ring-size", 0,
 		protoflag.Help("memif: size of a ring", protoflag.Field(&apiv1.MemifDevice{}, "ring_size")))
 	f.Uint32Var(&dev.bufferSize, "buffer-size", 0, protoflag.Help("memif client: size of a buffer",
 		protoflag.Field(&apiv1.MemifDevice{}, "buffer_size")))
+	f.BoolVar(&dev.whole, "whole-segments", false, "fabric memif: large segments of guests travel through tunnels in "+
+		"one frame of up to 64 KB, if the peer is Corelane and has this option, too")
 	a.bind(cmd, port, portFlags)
 	a.bind(cmd, port, portAddFlags)
 	cmd.ValidArgsFunction = a.complete(fixed(), fixed("fabric", "tenant", "host"),
-		fixed("dpdk", "tap", "memif", "vhost"), fixed())
+		fixed("dpdk", "tap", "memif", "vhost", "subport"), fixed())
 	return cmd
 }
 
@@ -112,6 +123,10 @@ func (d *device) fill(cmd *cobra.Command, port *apiv1.Port, args []string) error
 		return input.Errorf("arguments", "flags", "'%s' is one too many for %s", args[1], kind)
 	case slices.Contains(flags, "socket") && d.socket == "":
 		return input.Errorf("--socket", "path of the device's socket", "missing")
+	case kind == "subport" && d.parent == "":
+		return input.Errorf("--parent", "the name of a tenant port", "missing")
+	case kind == "subport" && port.Vlan == 0:
+		return input.Errorf("--vlan", "the id of a VLAN tag", "missing")
 	}
 	switch kind {
 	case "dpdk":
@@ -120,7 +135,8 @@ func (d *device) fill(cmd *cobra.Command, port *apiv1.Port, args []string) error
 		port.Device = &apiv1.Port_Tap{Tap: &apiv1.TapDevice{Ifname: d.ifname, Netns: d.netns}}
 	case "memif":
 		m := &apiv1.MemifDevice{Socket: d.socket, Id: d.id, Secret: d.secret, RingSize: d.ringSize,
-			BufferSize: d.bufferSize, SocketOwner: d.owner, SocketGroup: d.group, SocketMode: d.mode}
+			BufferSize: d.bufferSize, WholeSegments: d.whole,
+			SocketOwner: d.owner, SocketGroup: d.group, SocketMode: d.mode}
 		if d.client {
 			m.Role = apiv1.MemifRole_MEMIF_ROLE_CLIENT
 		}
@@ -128,6 +144,10 @@ func (d *device) fill(cmd *cobra.Command, port *apiv1.Port, args []string) error
 	case "vhost":
 		port.Device = &apiv1.Port_Vhost{Vhost: &apiv1.VhostDevice{Socket: d.socket, Client: d.client,
 			SocketOwner: d.owner, SocketGroup: d.group, SocketMode: d.mode}}
+	case "subport":
+		port.Device = &apiv1.Port_Subport{Subport: &apiv1.SubportDevice{Parent: d.parent, Vlan: port.Vlan,
+			OuterVlan: d.outerVlan}}
+		port.Vlan = 0
 	}
 	return nil
 }

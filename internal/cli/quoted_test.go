@@ -56,12 +56,14 @@ func quotedCommands(path, text string) []string {
 			add(wholeLiteral.FindAllStringSubmatch(strings.ReplaceAll(text, `\n`, `"+"`), -1))
 		}
 	case ".md":
-		block := false
-		for _, line := range strings.Split(text, "\n") {
+		block, lines := false, strings.Split(text, "\n")
+		for i, line := range lines {
 			if strings.HasPrefix(strings.TrimSpace(line), "```") {
 				block = !block
 			} else if block {
 				add(blockLine.FindAllStringSubmatch(line, -1))
+			} else if strings.Count(line, "`")%2 == 1 && continues(lines[i+1:]) {
+				lines[i+1] = line + " " + strings.TrimSpace(lines[i+1])
 			} else {
 				add(backQuoted.FindAllStringSubmatch(line, -1))
 			}
@@ -70,6 +72,11 @@ func quotedCommands(path, text string) []string {
 		add(backQuoted.FindAllStringSubmatch(text, -1))
 	}
 	return found
+}
+
+// continues says whether the next line is of the same paragraph, in which a quote may end.
+func continues(next []string) bool {
+	return len(next) > 0 && strings.TrimSpace(next[0]) != "" && !strings.HasPrefix(strings.TrimSpace(next[0]), "```")
 }
 
 // checkQuoted looks whether the command and each of its flags exist. Values and placeholders are not looked at.
@@ -152,6 +159,7 @@ func TestQuotedCommandsAreFound(t *testing.T) {
 		{"a.go", "x := \"measure it here: corelane lab intrude\"", "corelane lab intrude"},
 		{"a.md", "```\nsudo corelane explain | less\n```", "corelane explain"},
 		{"a.md", "Try `corelane drops --all` first.", "corelane drops --all"},
+		{"a.md", "Try `x` and `corelane\n  drops --all`, or `corelane port\nlist`.", "corelane drops --all+corelane port list"},
 	} {
 		if got := strings.Join(quotedCommands(c.path, c.text), "+"); got != c.want {
 			t.Errorf("%s: found %q in %q", c.path, got, c.text)

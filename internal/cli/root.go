@@ -6,16 +6,20 @@ package cli
 
 import (
 	"bufio"
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
+	"google.golang.org/grpc/codes"
 
 	"github.com/corelane/corelane/internal/api"
 	"github.com/corelane/corelane/internal/input"
+	"github.com/corelane/corelane/internal/state"
 )
 
 // Version of this program; the linker sets it.
@@ -36,6 +40,8 @@ func (a *app) commands() []*cobra.Command {
 		newMeterCmd(a),
 		newMirrorCmd(a),
 		newNatCmd(a),
+		newServiceCmd(a),
+		newEndpointCmd(a),
 		newBridgeCmd(a),
 		newMacCmd(a),
 		newNeighborCmd(a),
@@ -47,6 +53,11 @@ func (a *app) commands() []*cobra.Command {
 		newStatsCmd(a),
 		newGraphCmd(a),
 		newEventCmd(a),
+		newBgpCmd(a),
+		newInstanceCmd(a),
+		newSegmentCmd(a),
+		newAttachmentCmd(a),
+		newWhyNotCmd(a),
 		newExplainCmd(a),
 		newDebugCmd(a),
 		newPlanCmd(a),
@@ -58,6 +69,7 @@ func (a *app) commands() []*cobra.Command {
 		newTopologyCmd(a),
 		newApplyCmd(a),
 		newExportCmd(a),
+		newUpgradeCmd(a),
 		newLabCmd(a),
 		newBenchCmd(a),
 		newCoresCmd(a),
@@ -88,6 +100,33 @@ func (a *App) Run(ctx context.Context, args []string) int {
 	return exitCode(err)
 }
 
+// Exit codes.
+const (
+	exitOK          = 0
+	exitFailed      = 1   // an object is missing, exists already or is in use, or there is nothing to show
+	exitUsage       = 2   // wrong input, found here or by the daemon; no permission; or no daemon
+	exitInterrupted = 130 // as in shells
+)
+
+// ErrInterrupted is the cause of a context that a signal ended.
+var ErrInterrupted = errors.New("interrupted")
+
+func exitCode(err error) int {
+	var gone *api.Unavailable
+	var refused *api.Error
+	switch {
+	case err == nil:
+		return exitOK
+	case errors.As(err, &refused) && (refused.Code == codes.InvalidArgument || refused.Code == codes.PermissionDenied):
+		return exitUsage
+	case input.Is(err), errors.As(err, &gone), state.IsInput(err):
+		return exitUsage
+	case errors.Is(err, ErrInterrupted):
+		return exitInterrupted
+	}
+	return exitFailed
+}
+
 func (a *app) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "corelane",
@@ -98,6 +137,10 @@ packets.
 Output is a table, or with -o json one JSON object per line. What corelaned has is shown as the messages of its API,
 with their field names.
 Counters only grow; --watch shows them as rates per second.
+
+Each object belongs to the owner that the client which added it has named, and only clients of that owner change it:
+'api' is the owner of what this command and node files add, 'agent' that of corelane-agent. CORELANE_OWNER=agent in the
+environment makes this command act for the agent.
 
 Root may do everything; 'corelane roles' lists what the members of the daemon's groups may do.
 
@@ -125,10 +168,14 @@ Exit code: 0 done, 1 not possible now or nothing found, 2 wrong input, no permis
 	f := root.PersistentFlags()
 	f.StringVar(&a.socket, "socket", socket, "socket of the daemon; also CORELANE_SOCKET in the environment")
 	f.Lookup("socket").DefValue = api.DefaultSocket
+	f.StringVar(&a.agentSocket, "agent-socket", cmp.Or(os.Getenv("CORELANE_AGENT_SOCKET"), api.AgentSocket),
+		agentSocketHelp)
+	f.Lookup("agent-socket").DefValue = api.AgentSocket
 	f.VarP(&outputValue{&a.output}, "output", "o", "table or json (one object per line)")
 	f.BoolVar(&a.noHeaders, "no-headers", false, "print tables without the header line")
 	a.completeFlag(root, "output", fixed("table", "json"))
 	root.AddCommand(a.commands()...)
+	a.foldHelp(root)
 	return root
 }
 
@@ -150,6 +197,14 @@ func (v *outputValue) Set(text string) error {
 func isTerminal(w any) bool {
 	f, ok := w.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// tableWidth is what Fit of a table takes: tables are narrow on terminals only.
+func (a *app) tableWidth() int {
+	if !isTerminal(a.stdout) {
+		return 0
+	}
+	return a.columns()
 }
 
 // buffered runs f with a buffer before w, so that a million routes do not cost a million system calls.

@@ -90,7 +90,7 @@ func newRouteAdd(a *app) *cobra.Command {
 				return input.Errorf("--nexthop", "id of the next hop", "missing")
 			}
 			if file != "" {
-				return (&bulk{app: a, route: route, send: a.addRoutes}).file(ctx, file)
+				return a.bulkRoutes(route, false, a.addRoutes).file(ctx, file)
 			}
 			routes, err := routesTo(route, args)
 			if err != nil {
@@ -115,7 +115,7 @@ func newRouteDel(a *app) *cobra.Command {
 				return err
 			}
 			if file != "" {
-				return (&bulk{app: a, route: route, send: a.delRoutes, prefixOnly: true}).file(ctx, file)
+				return a.bulkRoutes(route, true, a.delRoutes).file(ctx, file)
 			}
 			routes, err := routesTo(route, args)
 			if err != nil {

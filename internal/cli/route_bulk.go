@@ -2,16 +2,10 @@
 package cli
 
 import (
-	"bufio"
 	"context"
-	"errors"
-	"fmt"
-	"io"
-	"os"
-	"strings"
-	"time"
 
-	"github.com/corelane/corelane/internal/api"
+	"google.golang.org/protobuf/proto"
+
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
 	"github.com/corelane/corelane/internal/cli/protoflag"
 	"github.com/corelane/corelane/internal/input"
@@ -20,107 +14,22 @@ import (
 // routeBatch is how many routes one request may hold.
 const routeBatch = 4096
 
-// bulk sends the routes of a file in batches.
-type bulk struct {
-	*app
-	route      *apiv1.Route // the VRF of all lines, and the next hop of lines without one
-	prefixOnly bool         // a line needs no next hop
-	send       func(ctx context.Context, routes []*apiv1.Route) (*apiv1.RouteReply, error)
-
-	name  string // of the file
-	lines []int  // the line of each route of the batch
-	batch []*apiv1.Route
-	done  uint64
-	begun time.Time
-	shown time.Time
+// bulkRoutes sends the routes of a file. like has the VRF of all lines, and the next hop of lines without one; with
+// prefixOnly, a line needs none.
+func (a *app) bulkRoutes(like *apiv1.Route, prefixOnly bool,
+	send func(ctx context.Context, routes []*apiv1.Route) (*apiv1.RouteReply, error)) *bulk[*apiv1.Route] {
+	return &bulk[*apiv1.Route]{app: a, what: "routes", most: routeBatch,
+		parse: func(words []string) (*apiv1.Route, error) { return parseRouteLine(words, like, prefixOnly) },
+		send: func(ctx context.Context, routes []*apiv1.Route) (uint32, error) {
+			reply, err := send(ctx, routes)
+			return reply.GetChanged(), err
+		},
+		reply: func(changed uint32) proto.Message { return &apiv1.RouteReply{Changed: changed} }}
 }
 
-// file sends the routes of all lines of a file.
-func (b *bulk) file(ctx context.Context, name string) error {
-	in := b.stdin
-	if b.name = name; name != "-" {
-		f, err := os.Open(name)
-		if err != nil {
-			return input.Errorf("--file", "a file, or - for standard input", "%v", err)
-		}
-		defer f.Close()
-		in = f
-	}
-	b.begun = time.Now()
-	err := b.read(ctx, in)
-	if err == nil {
-		err = b.flush(ctx)
-	}
-	if isTerminal(b.stderr) {
-		b.progress(true)
-	}
-	if err != nil {
-		return b.progressError(err)
-	}
-	return b.app.done(&apiv1.RouteReply{Changed: uint32(b.done)}, nil)
-}
-
-func (b *bulk) read(ctx context.Context, in io.Reader) error {
-	lines := bufio.NewScanner(in)
-	for n := 1; lines.Scan(); n++ {
-		route, err := parseRouteLine(lines.Text(), b.route, b.prefixOnly)
-		if err != nil {
-			return b.at(n, err)
-		}
-		if route == nil {
-			continue
-		}
-		b.batch, b.lines = append(b.batch, route), append(b.lines, n)
-		if len(b.batch) == routeBatch {
-			if err := b.flush(ctx); err != nil {
-				return err
-			}
-		}
-	}
-	return lines.Err()
-}
-
-func (b *bulk) flush(ctx context.Context) error {
-	if len(b.batch) == 0 {
-		return nil
-	}
-	reply, err := b.send(ctx, b.batch)
-	var refused *api.Error
-	if errors.As(err, &refused) && int(refused.Index) < len(b.lines) {
-		return b.at(b.lines[refused.Index], err)
-	}
-	if err != nil {
-		return err
-	}
-	b.done += uint64(reply.Changed)
-	b.batch, b.lines = b.batch[:0], b.lines[:0]
-	if isTerminal(b.stderr) && time.Since(b.shown) > 200*time.Millisecond {
-		b.progress(false)
-	}
-	return nil
-}
-
-func (b *bulk) at(line int, err error) error { return fmt.Errorf("%s:%d: %w", b.name, line, err) }
-
-// progressError adds to an error how many routes were changed before it: batches are not undone.
-func (b *bulk) progressError(err error) error {
-	return fmt.Errorf("%w (%d routes before it were changed, none after)", err, b.done)
-}
-
-func (b *bulk) progress(last bool) {
-	b.shown = time.Now()
-	end := map[bool]string{true: "\n"}[last]
-	fmt.Fprintf(b.stderr, "\r%d routes, %.0f routes/s%s", b.done, float64(b.done)/b.shown.Sub(b.begun).Seconds(), end)
-}
-
-// parseRouteLine reads "PREFIX [NEXTHOP] [# comment]"; nil for a line without a route. like has everything else, and
-// the next hop of lines that have none; 0: they must have one. With prefixOnly, the rest of the line is ignored.
-func parseRouteLine(line string, like *apiv1.Route, prefixOnly bool) (*apiv1.Route, error) {
-	line, _, _ = strings.Cut(line, "#")
-	words := strings.Fields(line)
-	if len(words) == 0 {
-		return nil, nil
-	}
+// parseRouteLine reads "PREFIX [NEXTHOP]". like has everything else, and the next hop of lines that have none; 0: they
+// must have one. With prefixOnly, the rest of the line is ignored.
+func parseRouteLine(words []string, like *apiv1.Route, prefixOnly bool) (*apiv1.Route, error) {
 	route, err := routeTo(like, words[0])
 	if err != nil {
 		return nil, err

@@ -12,11 +12,9 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/corelane/corelane/internal/api"
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
-	"github.com/corelane/corelane/internal/cli/protoflag"
 	"github.com/corelane/corelane/internal/input"
 )
 
@@ -110,13 +108,8 @@ func parseRuleLine(line string) (*apiv1.Rule, error) {
 	}
 	rule := &apiv1.Rule{}
 	flags := pflag.NewFlagSet("rule", pflag.ContinueOnError)
-	r := rule.ProtoReflect()
 	for _, f := range ruleFlags {
-		field := r.Descriptor().Fields().ByName(protoreflect.Name(f.fieldName()))
-		flag := flags.VarPF(protoflag.New(rule, field), f.flag, "", f.help)
-		if field.Kind() == protoreflect.BoolKind {
-			flag.NoOptDefVal = "true"
-		}
+		f.add(flags, rule)
 	}
 	if err := flags.Parse(words); err != nil {
 		cmd := &cobra.Command{}

@@ -16,7 +16,8 @@ var settingFlags = []fieldFlag{
 	{flag: "geneve-port", field: "geneve_ports", help: "UDP ports of Geneve: all are accepted, the first one is sent"},
 	{flag: "mac-age", field: "mac_age_seconds", help: "time until a learnt MAC address that is not seen again expires"},
 	{flag: "neighbor-age", field: "neighbor_age_seconds", help: "time until a neighbour is probed"},
-	{flag: "icmp-errors", field: "icmp_errors_per_second", help: "ICMP errors per second and worker; a tenth of " +
+	{flag: "icmp-errors", field: "icmp_errors_per_second", help: "ICMP errors, and TCP resets of services, per " +
+		"second and worker; a tenth of " +
 		"them for one port or VRF"},
 	{flag: "flood-copies", field: "flood_copies_per_second",
 		help: "copies of broadcasts and unknown destinations per second and worker that a port, or the tunnels of a " +
@@ -44,6 +45,8 @@ var settingFlags = []fieldFlag{
 	{flag: "accept-udp6-zero",
 		help: "accept tunnel packets over IPv6 without a UDP checksum from any source; otherwise only from ends " +
 			"to which a tunnel sends none either"},
+	{flag: "service-key", help: "128-bit key for choosing endpoints of services, as four numbers between commas; use " +
+		"the same key on all nodes with the same services"},
 	{flag: "flow-tcp-strict", help: "a TCP connection must begin with SYN"},
 }
 

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
+	"github.com/corelane/corelane/internal/table"
 )
 
 // How much of the long lists fits on one screen.
@@ -60,22 +62,43 @@ func (s *status) summary(w io.Writer, st *apiv1.Status) {
 		huge = "on hugepages"
 	}
 	up := time.Duration(st.UptimeSeconds * float64(time.Second)).Round(time.Second)
-	fmt.Fprintf(w, "corelaned %s  pid %d  up %s  %s\n", st.Version, st.Pid, up, s.client.Server.GetDpdk())
-	fmt.Fprintf(w, "memory    %s %s, %d of %d mbufs in use, %d open files\n",
-		mebibytes(st.MemoryBytes), huge, st.MbufsInUse, st.MbufsTotal, st.OpenFiles)
-	fmt.Fprintf(w, "ports     %d, %d up      workers %d\n", st.Ports, st.PortsUp, st.Workers)
-	fmt.Fprintf(w, "routes    %d IPv4, %d IPv6 in %d VRFs (tables %s, control copy %s)\n",
-		st.RoutesIpv4, st.RoutesIpv6, st.Vrfs, mebibytes(st.FibBytes), mebibytes(st.RibBytes))
-	fmt.Fprintf(w, "tables    %d next hops, %d labels, %d VNIs, %d bridges, %d MACs, %d neighbours\n",
-		st.Nexthops, st.Labels, st.Vnis, st.Bridges, st.Macs, st.Neighbors)
+	line := func(label, format string, args ...any) {
+		statusLine(w, s.tableWidth(), label, fmt.Sprintf(format, args...))
+	}
+	line("corelaned", "%s  pid %d  up %s  %s", st.Version, st.Pid, up, s.client.Server.GetDpdk())
+	line("memory", "%s %s, %d of %d mbufs in use, %d open files", mebibytes(st.MemoryBytes), huge, st.MbufsInUse,
+		st.MbufsTotal, st.OpenFiles)
+	line("ports", "%d, %d up      workers %d", st.Ports, st.PortsUp, st.Workers)
+	line("routes", "%d IPv4, %d IPv6 in %d VRFs (tables %s, control copy %s)", st.RoutesIpv4, st.RoutesIpv6, st.Vrfs,
+		mebibytes(st.FibBytes), mebibytes(st.RibBytes))
+	line("tables", "%d next hops, %d labels, %d VNIs, %d bridges, %d MACs, %d neighbours", st.Nexthops, st.Labels,
+		st.Vnis, st.Bridges, st.Macs, st.Neighbors)
 	if m := st.Master; m != nil {
-		fmt.Fprintf(w, "master    longest turn %.1f ms (%s %.1f ms); above 100 ms: %d, and %d that waited for a CPU\n",
+		line("master", "longest turn %.1f ms (%s %.1f ms); above 100 ms: %d, and %d that waited for a CPU",
 			float64(m.Times.GetMaxNs())/1e6, cmp.Or(m.LongestWork, "unknown work"), float64(m.LongestWorkNs)/1e6,
 			m.LongTurns, m.WaitingTurns)
 	}
-	fmt.Fprintf(w, "api       %d connections%s\n", st.ApiConnections, optional("; limits reached: ", apiLimits(st)))
-	fmt.Fprintf(w, "packets   %s received, %s sent, %s dropped\n", s.total(st, (*apiv1.Status).GetRxPackets),
+	line("api", "%d connections%s", st.ApiConnections, optional("; limits reached: ", apiLimits(st)))
+	if k := st.Kept; k != nil {
+		line("kept", "%d changes, %s in %s; %d restored at the start%s%s", k.Changes, mebibytes(k.Bytes), k.Directory,
+			k.Restored, optional(", refused: ", counted(k.Refused)), optional("; NOT KEPT ANY MORE: ", k.Problem))
+	}
+	line("packets", "%s received, %s sent, %s dropped", s.total(st, (*apiv1.Status).GetRxPackets),
 		s.total(st, (*apiv1.Status).GetTxPackets), s.total(st, (*apiv1.Status).GetDroppedPackets))
+}
+
+const labelWidth = len("corelaned ")
+
+// statusLine writes a text behind a label, on as many lines as a screen of these columns needs; 0: on one.
+func statusLine(w io.Writer, columns int, label, text string) {
+	lines := []string{text}
+	if columns > 2*labelWidth {
+		lines = table.Wrap(text, columns-labelWidth)
+	}
+	for _, l := range lines {
+		fmt.Fprintf(w, "%-*s%s\n", labelWidth, label, l)
+		label = ""
+	}
 }
 
 // apiLimits names the limits of the API that clients have reached, with how often.
@@ -93,6 +116,14 @@ func (s *status) total(st *apiv1.Status, get func(*apiv1.Status) uint64) string 
 		text += " (" + rate(get(st), get(s.before), time.Since(s.at).Seconds()) + "/s)"
 	}
 	return text
+}
+
+// counted returns a number as text, and nothing for 0.
+func counted(n uint64) string {
+	if n == 0 {
+		return ""
+	}
+	return strconv.FormatUint(n, 10)
 }
 
 // lists adds the first ports and the most frequent drop reasons.

@@ -153,7 +153,7 @@ func (cs columns[T]) head(a *app, b *bufio.Writer, watching bool) *table.Writer 
 		}
 		heads = append(heads, strings.ToUpper(c.head))
 	}
-	t := table.New(b, right)
+	t := table.New(b, right).Fit(a.tableWidth())
 	if !a.noHeaders {
 		_ = t.Add(heads...) // the first row fills no block: nothing is written yet
 	}

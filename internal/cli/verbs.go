@@ -7,6 +7,9 @@ import (
 	"github.com/containerd/ttrpc"
 	"github.com/spf13/cobra"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/corelane/corelane/internal/cli/protoflag"
 )
 
 // listOf makes a fetch of a List call. Flags may write into req until the fetch runs.
@@ -75,4 +78,17 @@ func newDel(a *app, arg, short, example string, n names,
 	})
 	cmd.ValidArgsFunction = a.complete(n)
 	return cmd
+}
+
+// byNumber makes the function of newDel for objects whose key is a number, which a field of msg takes; argument is its
+// name on the command line.
+func byNumber(argument string, msg proto.Message, field protoreflect.Name,
+	del func(ctx context.Context, number uint32) error) func(ctx context.Context, arg string) error {
+	return func(ctx context.Context, arg string) error {
+		n, err := protoflag.ParseField(argument, arg, msg, field)
+		if err != nil {
+			return err
+		}
+		return del(ctx, n)
+	}
 }

@@ -37,13 +37,9 @@ func newVniCmd(a *app) *cobra.Command {
 				return a.done(call(ctx, a, apiv1.NewVnisClient, apiv1.VnisClient.Add, req))
 			}),
 		newDel(a, "VNI", "Remove VNIs", "  corelane vni del 5001", vniNames,
-			func(ctx context.Context, arg string) error {
-				n, err := protoflag.ParseField("vni", arg, &apiv1.Vni{}, "vni")
-				if err != nil {
-					return err
-				}
+			byNumber("vni", &apiv1.Vni{}, "vni", func(ctx context.Context, n uint32) error {
 				return a.done(call(ctx, a, apiv1.NewVnisClient, apiv1.VnisClient.Del, &apiv1.VniDelRequest{Vni: n}))
-			}))
+			})))
 }
 
 func allVnis(a *app) fetch[*apiv1.Vni] {

@@ -67,14 +67,10 @@ func newWorkerCmd(a *app) *cobra.Command {
 		newWorkerTop(a), newWorkerLatency(a), newWorkerAdd(a), newWorkerSet(a), newWorkerRings(a),
 		newWorkerRebalance(a),
 		newDel(a, "ID", "Stop workers; their queues go to the others", "  corelane worker del 3", workerNames,
-			func(ctx context.Context, arg string) error {
-				id, err := protoflag.ParseField("worker", arg, &apiv1.Worker{}, "id")
-				if err != nil {
-					return err
-				}
+			byNumber("worker", &apiv1.Worker{}, "id", func(ctx context.Context, id uint32) error {
 				return a.done(call(ctx, a, apiv1.NewWorkersClient, apiv1.WorkersClient.Del,
 					&apiv1.WorkerDelRequest{Id: id}))
-			}))
+			})))
 }
 
 func newWorkerAdd(a *app) *cobra.Command {

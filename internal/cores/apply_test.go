@@ -3,6 +3,7 @@ package cores
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -113,32 +114,40 @@ func (o *Outcome) is(result Result, text string) bool {
 // A kill at every point of Apply, and of the Rollback after it, leaves something that Rollback restores exactly.
 func TestKilledAnywhere(t *testing.T) {
 	for _, version := range []int{1, 2} {
-		for at := 1; ; at++ {
-			root, changes := all(t, version)
-			before, dir := snapshot(t, root), t.TempDir()
-			writeChanges(t, filepath.Join(dir, "changes"), changes)
-			killed := end(t, "apply", root, dir, at)
-			again := 0
-			if at%40 == 0 || !killed { // then kill rollbacks too, each one step later than the one before
-				for again = 1; end(t, "rollback", root, dir, again); again++ {
-				}
+		t.Run(fmt.Sprintf("cgroups %d", version), func(t *testing.T) {
+			t.Parallel()
+			killedAnywhere(t, version)
+		})
+	}
+}
+
+func killedAnywhere(t *testing.T, version int) {
+	for at := 1; ; at++ {
+		root, changes := all(t, version)
+		before, dir := snapshot(t, root), t.TempDir()
+		writeChanges(t, filepath.Join(dir, "changes"), changes)
+		killed := end(t, "apply", root, dir, at)
+		again := 0
+		if at%40 == 0 || !killed { // then kill rollbacks too, each one step later than the one before
+			for again = 1; end(t, "rollback", root, dir, again); again++ {
 			}
-			if err := rollback(root, dir, nil); err != nil {
-				t.Fatalf("apply killed at %d, rollbacks %d: %v", at, again, err)
-			}
-			if diff := differences(before, snapshot(t, root)); diff != "" {
-				t.Fatalf("apply killed at %d, rollbacks %d:\n%s", at, again, diff)
-			}
-			if !killed {
-				t.Logf("cgroups %d: killed at %d points of apply, and at %d of rollback", version, at-1, again-1)
-				break
-			}
+		}
+		if err := rollback(root, dir, nil); err != nil {
+			t.Fatalf("apply killed at %d, rollbacks %d: %v", at, again, err)
+		}
+		if diff := differences(before, snapshot(t, root)); diff != "" {
+			t.Fatalf("apply killed at %d, rollbacks %d:\n%s", at, again, diff)
+		}
+		if !killed {
+			t.Logf("killed at %d points of apply, and at %d of rollback", at-1, again-1)
+			return
 		}
 	}
 }
 
 // A kill at every point of a Rollback leaves something that the next one finishes.
 func TestRollbackKilledAnywhere(t *testing.T) {
+	t.Parallel()
 	for at := 1; ; at++ {
 		root, changes := all(t, 1)
 		before, dir := snapshot(t, root), t.TempDir()

@@ -107,10 +107,23 @@ func (d *decider) version2() {
 	if home == mountV2 || path.Base(home) == workerGroup {
 		if home == mountV2 {
 			d.affinityOnly("corelaned runs in the root cgroup, not in its own")
+		} else {
+			d.again(home)
 		}
 		return
 	}
 	d.partition(home, workers)
+}
+
+// again makes a partition valid that has lost its CPUs, to a hotplug for example: it stays invalid when they are back.
+func (d *decider) again(group string) {
+	for _, g := range d.m.Cgroups.Groups {
+		if path.Join(mountV2, g.Path) == group && strings.Contains(g.Partition, "invalid") {
+			d.add(Change{Kind: Write, Path: group + "/cpuset.cpus.partition", Old: g.Partition, New: "isolated",
+				When: Now, Optional: true, Why: "the partition became invalid when its CPUs went offline, and does " +
+					"not become valid again by itself"})
+		}
+	}
 }
 
 func (d *decider) partition(home string, workers []topology.Thread) {
@@ -120,7 +133,8 @@ func (d *decider) partition(home string, workers []topology.Thread) {
 	for _, w := range d.p.Workers {
 		cpus = append(cpus, w.CPU)
 	}
-	list := cpuset.Of(cpus...).String()
+	own := cpuset.Of(cpus...)
+	list := own.String()
 	add := func(c Change) {
 		c.Optional, c.Bundle = true, bundle
 		if c.Why == "" {
@@ -134,15 +148,28 @@ func (d *decider) partition(home string, workers []topology.Thread) {
 	add(Change{Kind: Group, Path: group, ByHand: "mkdir /" + group})
 	add(Change{Kind: Write, Path: group + "/cgroup.type", New: "threaded"})
 	add(Change{Kind: Write, Path: home + "/cgroup.subtree_control", New: "+cpuset", Form: Controller})
-	for _, at := range append(ancestors(home)[1:], home, group) {
-		add(Change{Kind: Write, Path: at + "/cpuset.cpus.exclusive", New: list, Form: List})
+	for _, at := range append(ancestors(home)[1:], home) {
+		all := d.exclusive(at).Or(own)
+		add(Change{Kind: Write, Path: at + "/cpuset.cpus.exclusive", New: all.String(), Form: List})
 	}
+	add(Change{Kind: Write, Path: group + "/cpuset.cpus.exclusive", New: list, Form: List})
 	add(Change{Kind: Write, Path: group + "/cpuset.cpus", New: list, Form: List})
 	for _, t := range workers {
 		add(Change{Kind: Join, Path: group, PID: t.PID, TID: t.TID, Name: t.Name, Old: t.Cgroup, New: "/" + group,
 			ByHand: fmt.Sprintf("echo %d > /%s/cgroup.threads", t.TID, group)})
 	}
 	add(Change{Kind: Write, Path: group + "/cpuset.cpus.partition", Old: "member", New: "isolated"})
+}
+
+// exclusive returns the CPUs that a group has for itself already. They stay its own: at boot
+// corelane-partitions.service gives those of the service threads to corelane.slice, beside those of the workers.
+func (d *decider) exclusive(group string) cpuset.Set {
+	for _, g := range d.m.Cgroups.Groups {
+		if path.Join(mountV2, g.Path) == group {
+			return g.Exclusive
+		}
+	}
+	return cpuset.Set{}
 }
 
 // ancestors returns the groups above a group, the root of the hierarchy first.

@@ -99,7 +99,7 @@ func journalPath(dir string) string { return filepath.Join(dir, "journal") }
 // released by the kernel when its holder is killed.
 func openJournal(dir string, fault fault) (*journal, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return nil, err
+		return nil, input.Errorf("--state-dir", "a directory that can be made and written", "%v", err)
 	}
 	lock, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {

@@ -4,6 +4,7 @@ package cores
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -20,6 +21,7 @@ import (
 func TestMachines(t *testing.T) {
 	for _, name := range topologytest.Names() {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			root, m := topologytest.Dir(t, name), topologytest.Machine(t, name)
 			p, err := plan.Make(m, plan.Request{Forwarding: 1})
 			if name == "one-cpu" && input.Is(err) {
@@ -193,5 +195,44 @@ func TestInvalidPartition(t *testing.T) {
 	}
 	if diff := differences(before, snapshot(t, root)); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// A partition that lost its CPUs to a hotplug stays invalid when they are back: it is made valid again.
+func TestPartitionAgain(t *testing.T) {
+	_, m, p := fourCPUs(t, 2)
+	group := "/system.slice/corelaned.service/" + workerGroup
+	for i := range m.Threads {
+		if _, is := workerID(m.Threads[i].Name); is {
+			m.Threads[i].Cgroup = group
+		}
+	}
+	for _, state := range []string{"isolated", "isolated invalid (No cpu available due to hotplug)"} {
+		m.Cgroups.Groups = []topology.Cgroup{{Path: group, Partition: state}}
+		at := slices.IndexFunc(Changes(m, p, Options{Cgroups: true}), func(c Change) bool {
+			return c.Path == mountV2+group+"/cpuset.cpus.partition" && c.New == "isolated"
+		})
+		if (at >= 0) != strings.Contains(state, "invalid") {
+			t.Errorf("%s: change %d", state, at)
+		}
+	}
+}
+
+// The groups above a partition keep the CPUs that were theirs alone before, such as those of service threads.
+func TestPartitionKeepsExclusiveCPUs(t *testing.T) {
+	_, m, p := fourCPUs(t, 2)
+	m.Cgroups.Groups = []topology.Cgroup{{Path: "/system.slice", Exclusive: cpuset.Of(1)}}
+	own := cpuset.Set{}
+	for _, w := range p.Workers {
+		own = own.Or(cpuset.Of(w.CPU))
+	}
+	for group, want := range map[string]cpuset.Set{"/system.slice": own.Or(cpuset.Of(1)),
+		"/system.slice/corelaned.service": own, "/system.slice/corelaned.service/" + workerGroup: own} {
+		at := slices.IndexFunc(Changes(m, p, Options{Cgroups: true}), func(c Change) bool {
+			return c.Path == mountV2+group+"/cpuset.cpus.exclusive" && c.New == want.String()
+		})
+		if at < 0 || own.Has(1) {
+			t.Errorf("%s: %s, workers %s", group, want, own)
+		}
 	}
 }

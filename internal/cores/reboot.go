@@ -45,7 +45,7 @@ func lasting(m *topology.Machine, p *plan.Plan) []string {
 		return []string{"corelaned"}
 	}
 	formats := []string{"kernel", "grub", "systemd", "corelaned"}
-	if m.Cgroups.Version == 2 {
+	if m.Cgroups.Version == 2 && !p.Request.Boot { // a partition of CPUs that isolcpus=domain isolates is invalid
 		formats = append(formats, "cgroup")
 	}
 	if m.Services.Irqbalance {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path"
 	"slices"
@@ -19,6 +20,9 @@ import (
 func (s *Site) Rollback(ctx context.Context) error {
 	if s.Root == "/" && os.Geteuid() != 0 {
 		return input.Errorf("rollback", "run it as root", "changing CPUs, interrupts and kernel settings needs root")
+	}
+	if _, err := os.Stat(s.Dir); errors.Is(err, fs.ErrNotExist) {
+		return nil // and the directory is not made
 	}
 	j, err := openJournal(s.Dir, s.fault)
 	if err != nil {

@@ -184,7 +184,9 @@ func FuzzParseJournal(f *testing.F) {
 		}
 		f.Add(append(line, '\n'))
 		f.Add([]byte("{\"begin\":{\"boot\":\"b\"}}\n" + string(line) + "\n{\"done\":1}\n{\"und"))
+		f.Add([]byte("{\"begin\":{\"boot\":\"b\"}}\n" + string(line) + "\n{\"undone\":1}\n"))
 	}
+	f.Add([]byte("no JSON\n"))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		steps, _, good, err := parseJournal(text)
 		if err != nil {

@@ -3,6 +3,7 @@ package cores
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -197,16 +198,29 @@ func (d *decider) other(t topology.Thread, on cpuset.Set) {
 	d.add(affinity(t, to, why))
 }
 
-// stuck reports the threads that the kernel does not let move.
+// stuck reports the threads that the kernel does not let move: those that every CPU has in one line.
 func (d *decider) stuck(fixed map[int][]string) {
+	cpus, n := map[string][]int{}, map[string]int{} // by the names of the threads, without their CPU
 	for _, cpu := range d.off.IDs() {
 		names := fixed[cpu]
 		if len(names) == 0 {
 			continue
 		}
+		for i, name := range names {
+			names[i] = strings.Replace(name, "/"+strconv.Itoa(cpu), "/N", 1)
+		}
 		slices.Sort(names)
-		d.add(Change{Kind: Note, Name: fmt.Sprintf("%d kernel threads of CPU %d", len(names), cpu),
-			Old: strconv.Itoa(cpu), When: Now, Why: "every CPU has such threads and they cannot move; they run when " +
-				"their CPU has work for them: " + words(names)})
+		all := words(names)
+		cpus[all], n[all] = append(cpus[all], cpu), len(names)
+	}
+	for _, all := range slices.Sorted(maps.Keys(cpus)) {
+		list := cpuset.Of(cpus[all]...)
+		each := ""
+		if list.Len() > 1 {
+			each = " each"
+		}
+		d.add(Change{Kind: Note, Name: fmt.Sprintf("%d kernel threads%s of CPU %s", n[all], each, list),
+			Old: list.String(), When: Now, Why: "every CPU has such threads and they cannot move; they run when " +
+				"their CPU has work for them: " + all})
 	}
 }

@@ -64,6 +64,18 @@ func Parse(list string) (Set, error) {
 	return Of(ids...), nil
 }
 
+// Repeats reports whether a valid list names a CPU twice, as a slip of the pen does: "14,14".
+func Repeats(list string) bool {
+	n := 0
+	for part := range strings.SplitSeq(list, ",") {
+		if set, err := Parse(part); err == nil {
+			n += set.Len()
+		}
+	}
+	all, err := Parse(list)
+	return err == nil && n > all.Len()
+}
+
 func id(text string) (int, error) {
 	n, err := strconv.ParseUint(text, 10, 32)
 	if err == nil && n >= Max {

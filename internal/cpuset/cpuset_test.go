@@ -3,6 +3,7 @@ package cpuset
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 )
 
@@ -65,13 +66,17 @@ func TestJSON(t *testing.T) {
 }
 
 func FuzzParse(f *testing.F) {
-	for _, text := range []string{"0,5-7", "0x60", "ffff0000,00000001", "1-2-3", ","} {
+	for _, text := range []string{"0,5-7", "0x60", "ffff0000,00000001", "1-2-3", ",", "7-5", "0x6g", "0x", "14,14",
+		"65536", strings.Repeat("0-65535,", 4) + "1"} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		if s, err := Parse(text); err == nil {
 			if back, err := Parse(s.String()); err != nil || !back.Equal(s) {
 				t.Errorf("%q: %s: %s, %v", text, s, back, err)
+			}
+			if Repeats(s.String()) {
+				t.Errorf("%q: %s repeats a CPU", text, s)
 			}
 		}
 		if s, err := ParseMask(text); err == nil {
@@ -80,4 +85,12 @@ func FuzzParse(f *testing.F) {
 			}
 		}
 	})
+}
+
+func TestRepeats(t *testing.T) {
+	for list, want := range map[string]bool{"": false, "0,5-7": false, "14,14": true, "3,1-4": true, "1-x": false} {
+		if Repeats(list) != want {
+			t.Errorf("%q: not %t", list, want)
+		}
+	}
 }

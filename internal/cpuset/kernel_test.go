@@ -47,14 +47,16 @@ func TestExcluding(t *testing.T) {
 }
 
 func FuzzParseKernel(f *testing.F) {
-	for _, text := range []string{"all", "0-31:2/8", "36-N", "1,3-5", "1-4,^3", "0-65535:65535/65535"} {
+	for _, text := range []string{"all", "0-31:2/8", "36-N", "1,3-5", "1-4,^3", "0-65535:65535/65535", "0-7:2", "5-x",
+		"1-4,^x", strings.Repeat("1,", 2049)} {
 		f.Add(text, 39)
 	}
+	f.Add("N", -1)
 	f.Fuzz(func(t *testing.T, text string, last int) {
-		if last < 0 || last >= Max {
+		if last < -1 || last >= Max { // -1: a machine whose CPUs are not known
 			return
 		}
-		if s, err := ParseKernel(text, last); err == nil && s.Empty() {
+		if s, err := ParseKernel(text, last); err == nil && s.Empty() && last >= 0 {
 			t.Errorf("%q: no CPU and no error", text)
 		}
 		if s, err := ParseExcluding(text); err == nil {

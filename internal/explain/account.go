@@ -4,6 +4,8 @@ package explain
 import (
 	"fmt"
 	"slices"
+
+	"github.com/corelane/corelane/internal/procfs"
 )
 
 // account lists what took a worker's time in the window.
@@ -12,6 +14,7 @@ type account struct {
 	w      *Worker
 	causes []*Cause
 	byKey  map[key]*Cause
+	took   map[taker]bool
 	rest   int64 // ns for which the worker waited and no known thread ran; only without kernel events
 }
 
@@ -73,7 +76,7 @@ func (a *account) causeOf(ev event) *Cause {
 	return a.byKey[who.key()]
 }
 
-const tickNS = 10e6 // one tick of /proc: USER_HZ is 100
+const tickNS = 1e9 / procfs.TicksPerSecond // one tick of /proc
 
 func (e *Evidence) ns() int64 { return int64(e.Seconds * 1e9) }
 

@@ -41,6 +41,16 @@ func (w *Worker) arrivedBefore(near float64) (rate float64, known bool) {
 	return min(max(near, low), high), n >= leastPast
 }
 
+// lastQuiet returns the packets/s of the last undisturbed interval, however the traffic changed; false: none is known.
+func (w *Worker) lastQuiet() (rate float64, known bool) {
+	for i := len(w.Past) - 1; i >= max(0, len(w.Past)-enoughPast); i-- {
+		if p := &w.Past[i]; p.quiet() {
+			return p.rate(), true
+		}
+	}
+	return 0, false
+}
+
 // Intervals that tell a steady rate.
 const (
 	leastPast  = 2
@@ -48,7 +58,7 @@ const (
 )
 
 // usualCycles returns what a packet costs in full batches when nothing disturbs the worker: a quarter of the quiet
-// intervals had less. 0: not known.
+// intervals had less. If packets now visit other nodes than before, it is what that costs. 0: not known.
 func (w *Worker) usualCycles() float64 {
 	var costs []float64
 	for i := range w.Past {
@@ -57,9 +67,29 @@ func (w *Worker) usualCycles() float64 {
 		}
 	}
 	if len(costs) < leastPast {
-		return w.Usual
+		return w.Usual * w.mix()
 	}
-	return stat.Percentile(costs, 0.25)
+	return stat.Percentile(costs, 0.25) * w.mix()
+}
+
+// mix compares the nodes that a packet visits now with those before the window: how many times the cycles it needs, at
+// what each node cost before. 1: the same, or not known.
+func (w *Worker) mix() float64 {
+	now, before := 0.0, 0.0
+	for _, n := range w.Nodes {
+		cost := 0.0
+		if n.PastPackets > 0 {
+			cost = float64(n.PastCycles) / float64(n.PastPackets)
+		} else if n.Packets > 0 {
+			cost = float64(n.Cycles) / float64(n.Packets)
+		}
+		now += cost * float64(n.Packets)
+		before += cost * float64(n.PastPackets)
+	}
+	if now == 0 || before == 0 || float64(w.Packets) < leastLoad || float64(w.PastPackets) < leastLoad {
+		return 1
+	}
+	return now / float64(w.Packets) * float64(w.PastPackets) / before
 }
 
 // perPacket returns the cycles per packet in full batches.

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
+	"github.com/corelane/corelane/internal/explain/host"
 	"github.com/corelane/corelane/internal/explain/kernel"
 )
 
@@ -102,6 +103,27 @@ func TestHiddenCosts(t *testing.T) {
 	checkSum(t, e, &m)
 }
 
+// Breakpoints in the packets' path explain what packets cost more, beside interruptions that are often but short.
+func TestHiddenCostsOfBreakpoints(t *testing.T) {
+	for inPath, want := range map[bool]Kind{true: CostlyPackets, false: TimerTick} {
+		e := loaded(1)
+		e.sum(kernel.Sum{Kind: kernel.KindVector, ID: kernel.VectorTimer, NS: sec / 10, Count: 22000, Longest: 9000})
+		w := &e.Workers[0]
+		for range 3 { // 200 cycles now, usual are 100
+			w.Past = append(w.Past, Past{Seconds: 1, Packets: 8e6, BusyLoops: 8e6 / fullBatch, Loops: 8e6 / fullBatch,
+				BusyCycles: 8e6 * 100})
+		}
+		e.Host.Handicaps = []host.Handicap{{What: "somebody set 1 breakpoints", Remedy: "end it:", Fix: "echo 0 > x",
+			Passing: true, InPath: inPath}}
+		r := Explain(*e)
+		c, tick := r.Causes[0], find(r, TimerTick)
+		if c.Kind != want || c.Fix != "echo 0 > x" || inPath && (c.Share < 0.4 || tick.Share > 0.05) {
+			t.Errorf("in the path %v: %+v\n%+v", inPath, c, tick)
+		}
+		checkSum(t, e, &r.Workers[0].Model)
+	}
+}
+
 // What is always there, such as the kernel's ticks, costs packets only because of what matters.
 func TestCostsOfMinorCauses(t *testing.T) {
 	e := loaded(1)
@@ -124,5 +146,19 @@ func TestExplains(t *testing.T) {
 		if got := explains(c.model, c.missing, c.away); got != c.want {
 			t.Errorf("%+v: %v", c, got)
 		}
+	}
+}
+
+// Of a worker without time left whose traffic was not steady, the last undisturbed second tells what still arrives.
+func TestLastQuiet(t *testing.T) {
+	w := Worker{Past: seconds(9e6, 4e6)}
+	disturbed := second(1e6)
+	disturbed.WaitedNS = 100 * msec
+	w.Past = append(w.Past, disturbed)
+	if rate, ok := w.lastQuiet(); !ok || rate != 4e6 {
+		t.Errorf("%v, %v", rate, ok)
+	}
+	if _, ok := (&Worker{Past: []Past{disturbed}}).lastQuiet(); ok {
+		t.Error("of a disturbed second")
 	}
 }

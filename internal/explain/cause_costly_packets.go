@@ -24,10 +24,11 @@ var costlyPackets = row{
 	},
 	remedy: func(s *scene, c *Cause) {
 		if h := passing(s.e); h != nil {
-			c.FixNote = h.Remedy
+			c.FixNote, c.Fix = h.Remedy, h.Fix
 		}
 	},
-	noRemedy: "what slowed it down has ended",
+	noRemedy: "look for what shares its core, caches and memory: other CPUs' work, other machines of the hypervisor, " +
+		"a lower clock (perf stat -C CPU, turbostat)",
 }
 
 // passing returns the first handicap that the process does not always have, nil if there is none.
@@ -43,38 +44,50 @@ func passing(e *Evidence) *host.Handicap {
 const (
 	dearer    = 1.1  // times the usual cost of a packet: less can be chance
 	muchMore  = 1.25 // without interruptions that explain it
-	leastLoad = 1e5  // packets of an interval that tell what one costs
+	leastLoad = 1e5  // packets in an interval; fewer do not show what one costs
+	// times the time of an interruption that it costs besides, at most, if something else is known that slows packets
+	mostHidden = 3
 )
 
-// hiddenCosts adds the time that packets cost more than usual to the causes that interrupt the worker often: to enter
-// and leave the kernel is not in their time, nor are the caches that they leave cold. If there is none, a handicap that
-// came meanwhile explains it. It returns whether it added any.
+// hiddenCosts adds the extra time of packets that cost more than usual to the causes that interrupt the worker often:
+// their own time includes neither the way into the kernel and back nor the cache misses that follow. If there is no
+// such cause, a handicap that the process does not always have explains the extra time. One that each batch runs into
+// explains what is more than such interruptions can cost. It returns whether it added any.
 func (a *account) hiddenCosts(m *Model) bool {
 	usual := a.w.usualCycles()
 	if usual <= 0 || m.PerPacket < dearer*usual {
 		return false
 	}
 	ns := int64(m.own * (1 - usual/m.PerPacket) / a.w.HzTSC * 1e9)
-	times := int64(0)
+	times, h := int64(0), passing(a.e)
+	inPath := h != nil && h.InPath
 	for _, c := range a.causes {
 		if c.often = oftenIn(a.e, c); c.often {
 			times += c.Times
 		}
 	}
+	rest := ns
 	for _, c := range a.causes {
 		if c.often {
 			c.hidden = int64(float64(ns) * float64(c.Times) / float64(times))
+			if inPath {
+				c.hidden = min(c.hidden, mostHidden*c.LostNS)
+			}
 			c.LostNS += c.hidden
+			rest -= c.hidden
 		}
 	}
-	if times > 0 || m.PerPacket < muchMore*usual {
+	if ns = rest; times > 0 && (!inPath || ns <= 0) || m.PerPacket < muchMore*usual {
 		return times > 0
 	}
-	h := passing(a.e)
+	name := "nothing is seen that slows it down"
 	if h != nil {
-		a.add(culprit{kind: CostlyPackets, name: h.What}, ns, 0, 0).cycles = m.PerPacket
+		name = h.What
+	} else if !m.saturated() || m.own < (1-fewStolen)*a.e.Seconds*a.w.HzTSC {
+		return false // it has time left, or loses enough of it otherwise
 	}
-	return h != nil
+	a.add(culprit{kind: CostlyPackets, name: name}, ns, 0, 0).cycles = m.PerPacket
+	return true
 }
 
 // oftenIn says whether a cause interrupts the worker so often that it costs more than its own time.

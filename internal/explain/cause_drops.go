@@ -16,7 +16,8 @@ var drops = row{
 			p := &f.e.Ports[i]
 			for reason, n := range p.Drops {
 				// other rows report these
-				if reason != "port_tx_full" && reason != "worker_ring_full" && !f.e.noisy(p, reason) {
+				if reason != "port_tx_full" && reason != "worker_ring_full" && reason != noBuffer &&
+					!f.e.noisy(p, reason) {
 					sums[reason] += n
 				}
 			}
@@ -27,14 +28,48 @@ var drops = row{
 		slices.SortFunc(out, func(a, b Cause) int { return cmp.Compare(a.Name, b.Name) })
 		return out
 	},
-	// A healthy guest sends some packets for which a router has no use, and on an idle router they are most of all.
+	// A healthy guest sends some packets for which a router has no use. On an idle router most packets
+	// are such.
 	limits: limits{loss: 0.01, lossRate: 100},
-	describe: func(_ *scene, c *Cause) {
+	describe: func(s *scene, c *Cause) {
 		c.Title = "the router dropped packets with reason " + c.Name
+		down := s.e.sendNoMore()
+		for _, p := range down {
+			if c.Name == portDown {
+				if len(down) == 1 {
+					describeLink(s.e, p, c)
+				}
+				c.fact(Counted, "port %s (%s %s) is down, and sent %d packets before", p.Name, p.Device, p.Peer, p.Sent)
+			}
+		}
 		c.fact(Counted, "%d packets were dropped, %.3f %% of those received", c.Times,
 			100*float64(c.Times)/float64(max(1, c.of)))
 	},
+	remedy: func(s *scene, c *Cause) {
+		for i := range s.e.Ports {
+			if p := &s.e.Ports[i]; c.Name == "port_disabled" && p.Drops[c.Name] > 0 {
+				remedyLink(s.e, p, c)
+			}
+		}
+		if down := s.e.sendNoMore(); c.Name == portDown && len(down) == 1 {
+			remedyLink(s.e, down[0], c)
+		} else if c.Name == portDown && len(down) > 1 {
+			c.FixNote = "several ports are down: bring up the one that packets are for"
+		}
+	},
 	noRemedy: "corelane drops --by-port shows what the reason means and which ports are affected",
+}
+
+const portDown = "port_down" // the drop reason of packets to a port that is down
+
+// sendNoMore lists the ports that are down and sent packets before. The packets that were dropped were for one of them.
+func (e *Evidence) sendNoMore() (list []*Port) {
+	for i := range e.Ports {
+		if p := &e.Ports[i]; (!p.Up || p.Disabled) && p.TxPackets == 0 && p.Sent > 0 {
+			list = append(list, p)
+		}
+	}
+	return list
 }
 
 func (e *Evidence) received() (n uint64) {

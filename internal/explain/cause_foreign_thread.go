@@ -5,6 +5,8 @@ import (
 	"cmp"
 	"fmt"
 	"strings"
+
+	"github.com/corelane/corelane/internal/explain/host"
 )
 
 var foreignThread = row{
@@ -21,7 +23,8 @@ var foreignThread = row{
 	noRemedy: "every CPU has a worker: keep one CPU free of workers, and move this thread there",
 }
 
-// keysOfThread returns the process of a thread, its command under its parent, and the parent if that took time too.
+// keysOfThread returns the process of a thread, its command under its parent, its service or container, and the parent
+// if that took time too.
 func keysOfThread(a *account, c *Cause) []string {
 	if len(c.members) == 0 {
 		return []string{fmt.Sprint("thread ", c.TID)}
@@ -29,14 +32,19 @@ func keysOfThread(a *account, c *Cause) []string {
 	m := c.members[0]
 	name, _, _ := strings.Cut(m.name, "/") // the kernel's workers: "kworker/1:1"
 	keys := []string{fmt.Sprint("process ", m.pid), fmt.Sprint("command ", name, " of ", m.parentName)}
-	if m.parent > kthreadd {
-		for _, other := range a.causes {
-			if len(other.members) > 0 && other.members[0].pid == m.parent && other.Kind == c.Kind {
-				return append(keys, fmt.Sprint("process ", m.parent))
-			}
-		}
+	if g := a.e.Host.Threads[m.tid].Cgroup; isUnit(g) && g != a.e.Host.Worker[a.w.TID].Cgroup {
+		keys = append(keys, "group "+g)
+	}
+	if m.parent > kthreadd && a.took[taker{c.Kind, m.parent}] {
+		keys = append(keys, fmt.Sprint("process ", m.parent))
 	}
 	return keys
+}
+
+// isUnit says whether a control group is a service, a container or a guest: its threads have one purpose. Those of a
+// user's session have many.
+func isUnit(group string) bool {
+	return strings.Count(group, "/") > 1 && !strings.HasPrefix(group, "/user.slice")
 }
 
 func describeThread(s *scene, c *Cause) {
@@ -46,11 +54,15 @@ func describeThread(s *scene, c *Cause) {
 		for _, m := range c.members[:min(len(c.members), shownMembers)] {
 			c.fact(c.Grade, "%s (%d) took %s", m.name, m.tid, duration(m.ns))
 		}
+		if g := s.e.Host.Threads[c.TID].Cgroup; isUnit(g) {
+			c.fact(c.Grade, "they belong to %s", g)
+		}
 		if pid, name := c.starter(); pid != 0 {
 			c.fact(c.Grade, "most of them were started by %s (%d)", name, pid)
 		}
 	}
 	t, ok := s.e.Host.Threads[c.TID]
+	s.precedence(&t, c)
 	if !ok {
 		c.Why = "the thread has ended, so its affinity is no longer known"
 		return
@@ -68,6 +80,32 @@ func describeThread(s *scene, c *Cause) {
 }
 
 const shownMembers = 3
+
+// policies of sched(7) by number, with what they do to others.
+var policies = map[int]string{1: "SCHED_FIFO: it runs whenever it is ready",
+	2: "SCHED_RR: it runs whenever it is ready", 6: "SCHED_DEADLINE: it runs before all others"}
+
+const (
+	schedIdle   = 5
+	usualShares = 100 // cpu.weight; cpu.shares has 1024
+)
+
+// precedence says why a thread gets more of the CPU than the worker.
+func (s *scene) precedence(t *host.Thread, c *Cause) {
+	if policy := policies[t.Policy]; policy != "" {
+		c.fact(Counted, "it is a real-time thread, %s", policy)
+	}
+	w := s.e.Host.Worker[s.w.TID]
+	switch {
+	case w.Policy == schedIdle && t.Policy != schedIdle:
+		c.fact(Counted, "%s has policy SCHED_IDLE, so it gets what others leave: chrt -o -p 0 %d", s.w.label(), s.w.TID)
+	case w.Nice > t.Nice:
+		c.fact(Counted, "%s has nice %d and the other %d: renice -n 0 -p %d", s.w.label(), w.Nice, t.Nice, s.w.TID)
+	}
+	if g := s.e.Host.Cgroup; g.Shares > 0 && g.Shares < usualShares {
+		c.fact(Counted, "its control group %s has only %d shares of a CPU", g.Path, g.Shares)
+	}
+}
 
 func remedyThread(s *scene, c *Cause) {
 	free := s.e.Host.Housekeeping

@@ -28,7 +28,7 @@ var ipi = row{
 
 // interrupterOf returns the thread that interrupted a CPU most often, nil if none is known.
 func interrupterOf(e *Evidence, cpu int) *kernel.Sum {
-	return topSum(e, func(s kernel.Sum) bool { return s.Kind == kernel.KindIPISent && s.CPU == cpu && s.ID != 0 })
+	return topSum(e, func(s *kernel.Sum) bool { return s.Kind == kernel.KindIPISent && s.CPU == cpu && s.ID != 0 })
 }
 
 // sentBy names the sender of the interrupts, unless it is nil: not known.

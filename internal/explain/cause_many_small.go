@@ -8,7 +8,7 @@ import (
 )
 
 var manySmall = row{
-	kind: ManySmall, colour: "thread",
+	kind: ManySmall, colour: "many",
 	means:    "many causes took the worker's CPU, each for too little time to matter by itself",
 	known:    "the sum of the minor causes, by name",
 	together: sumOfSmall,

@@ -4,6 +4,7 @@ package explain
 import (
 	"fmt"
 
+	"github.com/corelane/corelane/internal/cpuset"
 	"github.com/corelane/corelane/internal/explain/kernel"
 )
 
@@ -25,8 +26,15 @@ var moved = row{
 	limits:   limits{minor: func(*scene, *Cause, bool) bool { return false }},
 	describe: describeMoved,
 	remedy: func(s *scene, c *Cause) {
-		if s.w.LastCPU != s.w.CPU || s.w.Affinity != fmt.Sprint(s.w.CPU) {
-			c.Fix = fmt.Sprintf("taskset -pc %d %d", s.w.CPU, s.w.TID)
+		if s.confined() {
+			both := s.e.Host.Cpuset.Or(cpuset.Of(s.w.CPU))
+			c.FixNote = "give the control group the worker's CPU, too:"
+			c.Fix = fmt.Sprintf("echo %s > %s\ntaskset -pc %d %d", both, s.e.Host.CpusetFile, s.w.CPU, s.w.TID)
+			return
+		}
+		endRepeater(s.e, c, func(k *kernel.Sum) bool { return movedBy(s.e, k, s.w.TID) })
+		if c.Fix != "" || s.w.LastCPU != s.w.CPU || s.w.Affinity != fmt.Sprint(s.w.CPU) {
+			c.then("taskset -pc %d %d", s.w.CPU, s.w.TID)
 		}
 	},
 	noRemedy: "corelaned moves it back within a second; stop what moves it, such as TuneD, numad, cpuset changes " +
@@ -55,7 +63,11 @@ func describeMoved(s *scene, c *Cause) {
 	if c.elsewhere > 0 {
 		c.fact(c.Grade, "it was on other CPUs for %s, and polled there whenever it could run", duration(c.elsewhere))
 	}
-	for i, mover := range moversOf(s.e, w.TID) {
+	movers := moversOf(s.e, w.TID)
+	if len(movers) > shownMembers {
+		c.fact(Seen, "%d threads changed its affinity", len(movers))
+	}
+	for i, mover := range movers[:min(len(movers), shownMembers)] {
 		c.fact(Seen, "%s (thread %d of process %d) changed its affinity %d times", mover.Name, mover.ID, mover.PID,
 			mover.Count)
 		if i == 0 {
@@ -69,7 +81,11 @@ func describeMoved(s *scene, c *Cause) {
 		}
 	}
 	c.fact(Counted, "its affinity is now CPU %s, and it last ran on CPU %d", w.Affinity, w.LastCPU)
-	if c.TID == 0 {
+	if s.confined() {
+		c.Name = s.e.Host.CpusetFile
+		c.Title = fmt.Sprintf("the control group of the process does not have CPU %d of %s", w.CPU, w.label())
+		c.Why = fmt.Sprintf("%s allows CPUs %s only", s.e.Host.CpusetFile, s.e.Host.Cpuset)
+	} else if c.TID == 0 {
 		c.Why = "no thread was seen to change its affinity: the cpuset of its control group changed, or it was moved " +
 			"before the window began"
 	}
@@ -80,12 +96,21 @@ func moversOf(e *Evidence, tid int) (out []kernel.Sum) {
 	if e.Trace == nil {
 		return nil
 	}
-	for _, s := range e.Trace.Sums {
-		if s.Kind == kernel.KindAffinity && s.Worker == tid && !e.isOwn(s.ID, s.PID) {
-			out = append(out, s)
+	for i := range e.Trace.Sums {
+		if s := &e.Trace.Sums[i]; movedBy(e, s, tid) {
+			out = append(out, *s)
 		}
 	}
 	return out
+}
+
+func movedBy(e *Evidence, s *kernel.Sum, tid int) bool {
+	return s.Kind == kernel.KindAffinity && s.Worker == tid && !e.isOwn(s.ID, s.PID)
+}
+
+// confined says whether the control group of the process lacks the worker's CPU.
+func (s *scene) confined() bool {
+	return s.e.Host.CpusetFile != "" && !s.e.Host.Cpuset.Empty() && !s.e.Host.Cpuset.Has(s.w.CPU)
 }
 
 func (a *account) movedBack() uint32 {

@@ -16,9 +16,13 @@ type noise struct {
 	limit func(e *Evidence, p *Port) string
 }
 
+// notLearnt stands where other noises have a drop reason: the bridge passes these frames.
+const notLearnt = "learn_too_many"
+
 // noises are the drop reasons of packets that cost the router more than others, and that a guest has no need to send in
 // large numbers.
 var noises = map[string]noise{
+	notLearnt:                {"frames with new source MACs", limitMACs},
 	"bridge_flood_rate":      {"broadcasts and frames to unknown destinations", nil},
 	"buffer_share":           {"packets that wait for other workers or for neighbours", nil},
 	"flow_icmp_error_rate":   {"ICMP errors", nil},
@@ -31,6 +35,7 @@ var noises = map[string]noise{
 	"neighbor_rate":          {"unresolved packets", limitUnresolved},
 	"punt_rate":              {"ARP and neighbour discovery messages", nil},
 	"source_address":         {"packets with the address of somebody else", nil},
+	"source_mac":             {"frames with the MAC of somebody else", nil},
 }
 
 const (
@@ -59,6 +64,14 @@ func limitUnresolved(_ *Evidence, p *Port) string {
 	return fmt.Sprintf("corelane port set %s --unresolved-rate %d", p.Name, unresolvedRate)
 }
 
+// limitMACs drops frames whose source is not the guest's.
+func limitMACs(_ *Evidence, p *Port) string {
+	if !p.GuestKnown {
+		return ""
+	}
+	return fmt.Sprintf("corelane port set %s --source-check strict", p.Name)
+}
+
 // noisyFlows says whether the flow table's size is needed to limit a port.
 func (e *Evidence) noisyFlows() bool {
 	for i := range e.Ports {
@@ -72,14 +85,15 @@ func (e *Evidence) noisyFlows() bool {
 var noisyPort = row{
 	kind: NoisyPort, colour: "other",
 	means: "a guest sends large numbers of packets that cost the router more than others, or that nobody can receive",
-	known: "`corelane drops --by-port`: at least 1 % of the packets received, and 10,000 per second of one port",
+	known: "`corelane drops --by-port`, or `learn_too_many` of `corelane port show`: at least 1 % of the packets " +
+		"received, and 10,000 per second of one port",
 	losses: func(f *findings) (out []Cause) {
 		for i := range f.e.Ports {
 			p := &f.e.Ports[i]
-			for reason, n := range p.Drops {
+			for reason := range noises {
 				if f.e.noisy(p, reason) {
-					out = append(out, Cause{Worker: -1, CPU: -1, Name: reason, Port: p.Name, Times: int64(n),
-						of: f.e.received()})
+					out = append(out, Cause{Worker: -1, CPU: -1, Name: reason, Port: p.Name,
+						Times: int64(p.noise(reason)), of: f.e.received()})
 				}
 			}
 		}
@@ -90,12 +104,16 @@ var noisyPort = row{
 	},
 	limits: limits{loss: 0.01, lossRate: noisyRate},
 	describe: func(s *scene, c *Cause) {
-		c.Title = fmt.Sprintf("port %s sends %s %s per second", c.Port, packets(c.PPS), noises[c.Name].what)
-		c.fact(Counted, "%d of its packets were dropped with reason %s, %.1f %% of all that the router received",
-			c.Times, c.Name, 100*float64(c.Times)/float64(max(1, c.of)))
+		c.Title = fmt.Sprintf("port %s sends %s %s per second", c.Port, Packets(c.PPS), noises[c.Name].what)
+		fate := "dropped with reason " + c.Name
+		if c.Name == notLearnt {
+			fate = "passed without learning their sources"
+		}
+		c.fact(Counted, "%d of its packets were %s, %.1f %% of all that the router received", c.Times, fate,
+			100*float64(c.Times)/float64(max(1, c.of)))
 		p := s.e.port(c.Port)
 		c.fact(Counted, "port %s (%s %s) received %s packets/s in all", p.Name, p.Device, p.Peer,
-			packets(float64(p.RxPackets)/s.e.Seconds))
+			Packets(float64(p.RxPackets)/s.e.Seconds))
 	},
 	remedy: func(s *scene, c *Cause) {
 		if limit := noises[c.Name].limit; limit != nil {
@@ -105,14 +123,27 @@ var noisyPort = row{
 			c.FixNote = "limit what the guest may send:"
 			return
 		}
+		if c.Name == notLearnt {
+			c.FixNote = "the router bounds what these frames cost. With --guest-mac, --guest-address and " +
+				"--source-check strict, the port drops those that are not from the guest"
+			return
+		}
 		// No command: to take a guest off the network is for the operator to decide.
 		c.FixNote = "the router bounds what these packets cost, and no option limits them further: ask whoever runs " +
 			"the guest"
 	},
 }
 
-// noisy says whether a guest's packets with a drop reason are so many that its port is to blame.
-func (e *Evidence) noisy(p *Port, reason string) bool {
-	_, known := noises[reason]
-	return known && p.Role == "tenant" && float64(p.Drops[reason]) >= noisyRate*e.Seconds
+// noise counts the port's packets of a kind.
+func (p *Port) noise(name string) uint64 {
+	if name == notLearnt {
+		return p.NotLearnt
+	}
+	return p.Drops[name]
+}
+
+// noisy says whether a guest's packets of a kind are so many that its port is to blame.
+func (e *Evidence) noisy(p *Port, name string) bool {
+	_, known := noises[name]
+	return known && p.Role == "tenant" && float64(p.noise(name)) >= noisyRate*e.Seconds
 }

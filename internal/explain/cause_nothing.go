@@ -33,7 +33,7 @@ var nothing = row{
 			c.fact(c.Grade, "other threads and interrupts took too little time to matter")
 		default:
 			c.fact(Counted, "%s packets/s came in, and all workers had time left, the busiest one %.0f %%",
-				packets(c.all), 100*c.headroom)
+				Packets(c.all), 100*c.headroom)
 		}
 		if s.e.Trace == nil {
 			c.fact(Inferred, "short interruptions cannot be seen without kernel events")

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 package explain
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 var overload = row{
 	kind: Overload, colour: "work",
@@ -11,11 +14,11 @@ var overload = row{
 	describe: func(s *scene, c *Cause) {
 		w, m := s.w, s.m
 		c.Title = fmt.Sprintf("worker %d is offered more packets than its core can process: it does %s packets/s "+
-			"at %.0f cycles each", w.ID, packets(m.Achieved), m.PerPacket)
+			"at %.0f cycles each", w.ID, Packets(m.Achieved), m.PerPacket)
 		c.Why = fmt.Sprintf("it had packets in all but %.1f %% of its time, %.0f per loop, and nothing took its CPU",
 			100*m.Headroom, m.Batch)
 		if w.RxMissed > 0 {
-			c.fact(Counted, "devices missed %s packets/s for lack of room", packets(float64(w.RxMissed)/s.e.Seconds))
+			c.fact(Counted, "devices missed %s packets/s for lack of room", Packets(float64(w.RxMissed)/s.e.Seconds))
 		}
 		for _, q := range w.Queues {
 			if q.Known && q.Depth > 0 {
@@ -31,7 +34,7 @@ var overload = row{
 		for _, h := range s.e.Host.Handicaps {
 			c.fact(Counted, "%s", h.What)
 		}
-		c.fact(Counted, "this core can process %s packets/s, and %.0f %% of that was reached", packets(m.Expected),
+		c.fact(Counted, "this core can process %s packets/s, and %.0f %% of that was reached", Packets(m.Expected),
 			100*m.Achieved/max(1, m.Expected))
 	},
 	remedy: func(s *scene, c *Cause) {
@@ -39,13 +42,18 @@ var overload = row{
 		c.FixNote = "reduce the work per packet, or add a worker on a CPU that nothing else needs, with queues to " +
 			"poll or ports in hybrid mode:"
 		if h := s.e.Host.Handicaps; len(h) > 0 {
-			c.FixNote = h[0].Remedy + "; then " + c.FixNote
+			c.Title += "; " + h[0].What
+			c.FixNote = strings.TrimSuffix(h[0].Remedy, ":") + "; then " + c.FixNote
+			if h[0].Fix != "" {
+				c.Fix = h[0].Fix + "\n" + c.Fix
+			}
 		}
 	},
 }
 
-// fewStolen is a share of a worker's time. A worker that lost less would be overloaded even if it had lost nothing.
-const fewStolen = 0.1
+// fewStolen is a share of a worker's time. A worker that lost less would be overloaded even if it had lost nothing; one
+// that lost more gets it back before it needs another CPU.
+const fewStolen = 0.04
 
 func overloads(f *findings) (out []Cause) {
 	for i := range f.e.Workers {

@@ -32,6 +32,9 @@ var pageFaults = row{
 	describe: func(s *scene, c *Cause) {
 		c.Title = fmt.Sprintf("%s touched memory that was not mapped", s.w.label())
 		c.fact(Counted, "%.0f faults/s", float64(c.Times)/s.e.Seconds)
+		for _, h := range s.e.Host.Handicaps {
+			c.fact(Counted, "%s", h.What)
+		}
 		c.Why = "memory of the process was reclaimed, write-protected or never touched before; usual reasons are " +
 			"missing hugepages, KSM, NUMA balancing, clear_refs and swapping"
 	},

@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 package explain
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+
+	"github.com/corelane/corelane/internal/explain/host"
+)
 
 var readerStopped = row{
 	kind: ReaderStopped, colour: "other",
@@ -50,15 +55,50 @@ func describePeers(e *Evidence, p *Port, c *Cause) {
 		c.PID, c.TID = t.PID, t.TID
 		if isStopped(t.State) {
 			c.Why = fmt.Sprintf("%s (%d) is stopped", t.Name, t.PID)
+		} else {
+			describeShares(e, &t, c)
 		}
 	}
 }
+
+// describeShares says which thread of a process does not get its CPU, or that none of a guest's vCPUs runs.
+func describeShares(e *Evidence, t *host.Thread, c *Cause) {
+	vcpus, ran := 0, 0.0
+	for _, s := range e.Host.Shares[t.PID] {
+		if s.Waited > mostWaiting {
+			c.TID = s.TID
+			c.Why = fmt.Sprintf("its thread %s (%d) waited for CPU %d for %.0f %% of the time: others have that CPU",
+				s.Name, s.TID, s.LastCPU, 100*s.Waited)
+		}
+		if isVCPU(s.Name) {
+			vcpus, ran = vcpus+1, ran+s.Ran
+		}
+	}
+	if vcpus > 0 && ran < leastRunning {
+		c.Why = fmt.Sprintf("the %d vCPUs of %s (%d) do not run: the guest is paused, or has nothing to do", vcpus,
+			t.Name, t.PID)
+	}
+}
+
+const (
+	mostWaiting  = 0.2   // of the time, for a CPU
+	leastRunning = 0.001 // of the time: a paused guest does not run at all
+)
+
+// isVCPU says whether a thread is a vCPU by the name that QEMU gives it.
+func isVCPU(name string) bool { return strings.HasPrefix(name, "CPU ") && strings.Contains(name, "/") }
 
 // remedyPeers lets the process at the other end of the cause's port go on.
 func remedyPeers(e *Evidence, c *Cause) {
 	for _, t := range e.Host.Readers[c.Port] {
 		if isStopped(t.State) {
 			c.Fix = fmt.Sprintf("kill -CONT %d", t.PID)
+		}
+		for _, s := range e.Host.Shares[t.PID] {
+			if s.Waited > mostWaiting {
+				c.FixNote = fmt.Sprintf("give thread %d of %s a CPU of its own (virsh vcpupin, taskset -pc CPU %d), "+
+					"or move the others off CPU %d", s.TID, t.Name, s.TID, s.LastCPU)
+			}
 		}
 	}
 }

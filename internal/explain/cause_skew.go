@@ -33,13 +33,13 @@ var skew = row{
 	describe: func(s *scene, c *Cause) {
 		c.Title = fmt.Sprintf("worker %d has no time left, while the others have %.0f %% of theirs", c.Worker,
 			100*c.spare)
-		c.fact(Counted, "it processes %s packets/s, the others %s on average", packets(s.m.Achieved), packets(c.others))
+		c.fact(Counted, "it processes %s packets/s, the others %s on average", Packets(s.m.Achieved), Packets(c.others))
 		c.fact(Inferred, "the others have time for %s packets/s more; only the senders know how many more are offered",
-			packets(c.Recoverable))
+			Packets(c.Recoverable))
 		hot := s.w.hottestQueue()
 		if hot.Port != "" {
 			c.fact(Counted, "queue %d of port %s brings it %s packets/s", hot.Index, hot.Port,
-				packets(float64(hot.Packets)/s.e.Seconds))
+				Packets(float64(hot.Packets)/s.e.Seconds))
 		}
 		c.Why = "queues, or the flows in them, are not spread evenly over the workers"
 		if len(s.w.Queues) == 1 && hot.Port != "" {

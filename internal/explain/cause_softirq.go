@@ -135,7 +135,7 @@ func softirqName(n int) string {
 
 // receivedOn names the interface on which most packets came in that the kernel received on a CPU.
 func receivedOn(e *Evidence, cpu int) string {
-	s := topSum(e, func(s kernel.Sum) bool { return s.Kind == kernel.KindReceived && s.CPU == cpu })
+	s := topSum(e, func(s *kernel.Sum) bool { return s.Kind == kernel.KindReceived && s.CPU == cpu })
 	if s == nil {
 		return ""
 	}

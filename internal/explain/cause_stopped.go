@@ -30,7 +30,13 @@ func describeStopped(s *scene, c *Cause) {
 	c.Why = "SIGSTOP, a debugger or a terminal stops all threads of a process"
 	if c.Name == "freezer" {
 		c.Title = fmt.Sprintf("%s was stopped by the freezer of its control group", s.w.label())
-		c.Why = "the freezer of a control group stops all threads of its processes"
+		c.Why, c.ofFreezer = "the freezer of a control group stops all threads of its processes", true
+		if who := topSum(s.e, isFreezer); who != nil {
+			c.Name, c.PID, c.TID = "freezer: "+who.Name, who.PID, who.ID
+			c.fact(Seen, "%s (thread %d of process %d) froze or thawed control groups %d times", who.Name, who.ID,
+				who.PID, who.Count)
+			c.Title += fmt.Sprintf(": %s (%d)", who.Name, who.ID)
+		}
 		if s.e.Host.Thaw != "" {
 			c.fact(Counted, "the group is still frozen (%s)", s.e.Host.Thaw)
 		}
@@ -40,7 +46,7 @@ func describeStopped(s *scene, c *Cause) {
 		c.Name, c.PID, c.TID = name, pid, pid
 		c.Title = fmt.Sprintf("%s (%d) traces the process, and stopped %s", name, pid, s.w.label())
 		c.Why = "a debugger or tracer stops a thread when it attaches, and at each event that it traces"
-	} else if sender := stopperOf(s.e); sender != nil {
+	} else if sender := topSum(s.e, isStopSignal); sender != nil {
 		c.Name, c.PID, c.TID = sender.Name, sender.PID, sender.ID
 		c.Title = fmt.Sprintf("%s (%d) stopped the process, and %s with it", sender.Name, sender.ID, s.w.label())
 		c.fact(Seen, "%s (thread %d of process %d) sent %s %d times", sender.Name, sender.ID, sender.PID,
@@ -56,29 +62,35 @@ func describeStopped(s *scene, c *Cause) {
 }
 
 func remedyStopped(s *scene, c *Cause) {
-	if s.e.Host.Thaw != "" {
-		c.Fix = fmt.Sprintf("echo %s > %s", s.e.Host.ThawText, s.e.Host.Thaw)
-		return
-	}
 	tracer, name := tracerOf(s)
 	switch {
-	case c.Name == "freezer":
-		c.FixNote = "the group is thawed now: find out what freezes it (docker pause, systemctl freeze, checkpoints)"
+	case c.ofFreezer:
+		c.FixNote = "find out what freezes the group (docker pause, systemctl freeze, checkpoints)"
+		endRepeater(s.e, c, isFreezer)
 	case tracer != 0:
 		c.FixNote = fmt.Sprintf("end %s; the kernel detaches it:", name)
 		c.Fix = fmt.Sprintf("kill %d", tracer)
-	case isStopped(s.e.Host.Worker[s.w.TID].State):
-		c.Fix = fmt.Sprintf("kill -CONT %d", s.e.Daemon)
+		endRepeater(s.e, c, func(k *kernel.Sum) bool { return tracedBy(k, s.w) })
 	case c.PID != 0:
 		c.FixNote = fmt.Sprintf("%s (%d) sends the signals; end it or stop what makes it do so", c.Name, c.PID)
+		endRepeater(s.e, c, isStopSignal)
+	}
+	if s.e.Host.Thaw != "" {
+		c.then("echo %s > %s", s.e.Host.ThawText, s.e.Host.Thaw)
+	} else if isStopped(s.e.Host.Worker[s.w.TID].State) && tracer == 0 {
+		c.then("kill -CONT %d", s.e.Daemon)
 	}
 }
 
+func isFreezer(k *kernel.Sum) bool { return k.Kind == kernel.KindFreezer }
+
+func isStopSignal(k *kernel.Sum) bool { return k.Kind == kernel.KindSignal && k.Why != sigCont }
+
+func tracedBy(k *kernel.Sum, w *Worker) bool { return k.Kind == kernel.KindTraced && k.Worker == w.TID }
+
 // tracerOf returns the process that traces the worker now, or that did in the window; 0: none is known.
 func tracerOf(s *scene) (pid int, name string) {
-	if t := topSum(s.e, func(k kernel.Sum) bool {
-		return k.Kind == kernel.KindTraced && k.Worker == s.w.TID
-	}); t != nil {
+	if t := topSum(s.e, func(k *kernel.Sum) bool { return tracedBy(k, s.w) }); t != nil {
 		return t.PID, t.Name
 	}
 	if t := s.e.Host.Worker[s.w.TID].Tracer; t != 0 {
@@ -102,10 +114,6 @@ func countStoppedLoops(a *account) {
 }
 
 const sigCont = 18
-
-func stopperOf(e *Evidence) *kernel.Sum {
-	return topSum(e, func(s kernel.Sum) bool { return s.Kind == kernel.KindSignal && s.Why != sigCont })
-}
 
 func isStopped(state string) bool { return len(state) > 0 && (state[0] == 'T' || state[0] == 't') }
 

@@ -34,7 +34,7 @@ var timerTick = row{
 			c.FixNote = "end the profiler, or move the program that sets these timers to other CPUs; nohz_full= " +
 				"stops only the kernel's own tick"
 			if h := passing(s.e); h != nil {
-				c.FixNote = h.Remedy
+				c.FixNote, c.Fix = h.Remedy, h.Fix
 			}
 		}
 	},

@@ -20,7 +20,7 @@ var tlbShootdown = row{
 		c.Title = fmt.Sprintf("changes of the process's memory mappings made CPU %d flush its TLB in %s's time",
 			s.w.CPU, s.w.label())
 		c.Why = "all threads of a process share its page tables, so each CPU that runs one of them must flush its TLB"
-		sender := topSum(s.e, func(s kernel.Sum) bool { return s.Kind == kernel.KindTLBSent })
+		sender := topSum(s.e, func(s *kernel.Sum) bool { return s.Kind == kernel.KindTLBSent })
 		if sender == nil {
 			sender = interrupterOf(s.e, s.w.CPU)
 		}

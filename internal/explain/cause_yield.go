@@ -11,7 +11,7 @@ import (
 
 var yield = row{
 	kind: Yield, colour: "held",
-	means: "the worker gave the CPU away: idle policy yield or sleep",
+	means: "the worker gave the CPU away: idle policy yield, sleep or interrupt",
 	known: "its system calls, and the threads that ran meanwhile",
 	claim: func(_ *Evidence, w *Worker, ev event) (culprit, bool) {
 		asked := ev.kind == kernel.KindSyscall && isIdleCall(ev.id) && w.sharesCPU()
@@ -28,6 +28,9 @@ var yield = row{
 	loop:      func(l *LongLoop) (int64, string) { return l.IdleNS, "gave its CPU away" },
 	voluntary: true,
 	limits: limits{minor: func(s *scene, c *Cause, lossy bool) bool {
+		if s.w.idle() || s.w.wokenByPackets() && !lossy {
+			return true
+		}
 		if s.m.saturated() {
 			return c.Share < minorShare
 		}
@@ -36,7 +39,7 @@ var yield = row{
 	}},
 	describe: describeYield,
 	remedy: func(s *scene, c *Cause) {
-		if s.w.sharesCPU() {
+		if s.w.sharesCPU() || s.w.wokenByPackets() {
 			c.Fix = fmt.Sprintf("corelane worker set %d --idle spin", s.w.ID)
 			c.FixNote = "let the worker spin, and keep other threads off its CPU:"
 		}
@@ -54,7 +57,10 @@ func describeYield(s *scene, c *Cause) {
 		c.Why = fmt.Sprintf("with idle policy sleep it sleeps for up to %d us when polls bring no packets, and "+
 			"then waits for the kernel to wake it", w.SleepMaxUS)
 	}
-	if !w.sharesCPU() {
+	if w.wokenByPackets() {
+		c.Title = fmt.Sprintf("%s slept: idle policy interrupt", w.label())
+		c.Why = "with idle policy interrupt it sleeps when polls bring no packets, until a packet wakes it"
+	} else if !w.sharesCPU() {
 		c.Title = fmt.Sprintf("%s waited in system calls", w.label())
 		c.Why = "it polls a device that is served by system calls (tap, af_packet)"
 	}
@@ -64,6 +70,9 @@ func describeYield(s *scene, c *Cause) {
 		c.Title += fmt.Sprintf("; %s (%d) ran meanwhile", t.Name, t.ID)
 	}
 }
+
+// wokenByPackets says whether the worker sleeps only until a packet comes.
+func (w *Worker) wokenByPackets() bool { return w.Idle == "interrupt" }
 
 // othersOf returns the time of all threads that ran while the worker gave its CPU away, and the one with most of it.
 func othersOf(e *Evidence, w *Worker) (best *kernel.Sum, ns int64) {

@@ -48,7 +48,7 @@ func verdicts(e *Evidence, r *Report) {
 		if e.Workers[i].Plain || e.Silent {
 			w.Verdict = "its packet rate is not known"
 		} else {
-			w.Verdict = packets(w.Model.Achieved) + " packets/s"
+			w.Verdict = Packets(w.Model.Achieved) + " packets/s"
 		}
 		if w.Model.Expected > 0 {
 			w.Verdict += fmt.Sprintf(", %.0f %% of what its core can process", 100*w.Model.Achieved/w.Model.Expected)
@@ -63,23 +63,23 @@ func verdicts(e *Evidence, r *Report) {
 }
 
 func verdict(c *Cause) string {
-	if cost := c.cost(); cost != "" {
+	if cost := c.Cost(); cost != "" {
 		return c.Title + " (" + cost + ")"
 	}
 	return c.Title
 }
 
-// cost in words, empty if there is none.
-func (c *Cause) cost() string {
+// Cost in words, empty if there is none.
+func (c *Cause) Cost() string {
 	var parts []string
 	if c.LostNS > 0 {
 		parts = append(parts, fmt.Sprintf("%.1f %% of the time", 100*c.Share))
 	}
 	if c.PPS >= 1 {
-		parts = append(parts, packets(c.PPS)+" packets/s")
+		parts = append(parts, Packets(c.PPS)+" packets/s")
 	}
 	if c.Recoverable >= 1 {
-		parts = append(parts, "at most "+packets(c.Recoverable)+" packets/s more")
+		parts = append(parts, "at most "+Packets(c.Recoverable)+" packets/s more")
 	}
 	return strings.Join(parts, ", ")
 }

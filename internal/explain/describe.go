@@ -57,13 +57,13 @@ func duration(ns int64) string {
 }
 
 // topSum returns the matching sum with the highest count, nil if none matches.
-func topSum(e *Evidence, match func(kernel.Sum) bool) (best *kernel.Sum) {
+func topSum(e *Evidence, match func(*kernel.Sum) bool) (best *kernel.Sum) {
 	if e.Trace == nil {
 		return nil
 	}
-	for i, s := range e.Trace.Sums {
-		if match(s) && (best == nil || s.Count > best.Count) {
-			best = &e.Trace.Sums[i]
+	for i := range e.Trace.Sums {
+		if s := &e.Trace.Sums[i]; match(s) && (best == nil || s.Count > best.Count) {
+			best = s
 		}
 	}
 	return best
@@ -107,8 +107,8 @@ func short(text string, n int) string {
 	return text
 }
 
-// packets formats a rate in packets/s.
-func packets(pps float64) string {
+// Packets writes packets per second in three digits or four: "1.25 M", "17.3 k".
+func Packets(pps float64) string {
 	switch {
 	case pps >= 1e6:
 		return fmt.Sprintf("%.2f M", pps/1e6)

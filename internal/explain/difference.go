@@ -63,7 +63,7 @@ func workerBetween(was, now *apiv1.Worker, before, after *snapshot) Worker {
 		Taken:     stat.Grown(b.GetTakenLoops(), a.GetTakenLoops()),
 		Moved:     stat.Grown(b.GetMovedLoops(), a.GetMovedLoops()), DelayUS: b.GetDebugDelayUs(),
 		BehindUS: b.GetBehindUs(), SleepMaxUS: now.SleepMaxUs, RingSize: now.RingSize}
-	w.Past = before.past[now.Id]
+	w.Past, w.PastPackets = before.past[now.Id], a.GetPackets()
 	w.EmptyLoops = w.Loops - min(w.Loops, w.BusyLoops)
 	if n := a.GetPackets(); n >= enoughPackets {
 		w.Usual = float64(a.GetBusyCycles()) / float64(n)
@@ -77,6 +77,7 @@ func workerBetween(was, now *apiv1.Worker, before, after *snapshot) Worker {
 			w.Drops[d.Reason] = n
 		}
 	}
+	w.Dropped -= min(w.Dropped, w.Drops[noBuffer]) // these are polls
 	w.Queues = queuesBetween(a, b)
 	w.LongLoops = longLoops(after.latency[now.Id], before, after)
 	for _, l := range w.LongLoops {
@@ -84,10 +85,9 @@ func workerBetween(was, now *apiv1.Worker, before, after *snapshot) Worker {
 	}
 	for name, n := range after.nodes[now.Id] {
 		old := before.nodes[now.Id][name]
-		if calls := stat.Grown(n.Calls, old.GetCalls()); calls > 0 {
-			w.Nodes = append(w.Nodes, Node{name, calls, stat.Grown(n.Packets, old.GetPackets()),
-				stat.Grown(n.Cycles, old.GetCycles())})
-		}
+		w.Nodes = append(w.Nodes, Node{name, stat.Grown(n.Calls, old.GetCalls()),
+			stat.Grown(n.Packets, old.GetPackets()), stat.Grown(n.Cycles, old.GetCycles()), old.GetPackets(),
+			old.GetCycles()})
 	}
 	slices.SortFunc(w.Nodes, func(a, b Node) int { return strings.Compare(a.Name, b.Name) })
 	return w
@@ -149,7 +149,11 @@ func portBetween(name string, was, now *apiv1.Port, before, after *snapshot) Por
 		RxMissed:  stat.Grown(b.GetCounters().GetRxMissed(), a.GetCounters().GetRxMissed()),
 		TxRefused: stat.Grown(b.GetCounters().GetTxRefused(), a.GetCounters().GetTxRefused()),
 		Drops:     map[string]uint64{}, Workers: map[int]uint64{}, Disconnects: stat.Grown(b.GetPeerDisconnects(),
-			a.GetPeerDisconnects()), Disabled: now.Disabled, Stateful: now.Stateful, UnresolvedRate: now.UnresolvedRate}
+			a.GetPeerDisconnects()), Disabled: now.Disabled, Stateful: now.Stateful, UnresolvedRate: now.UnresolvedRate,
+		NotLearnt:  stat.Grown(b.GetLearnTooMany(), a.GetLearnTooMany()),
+		GuestKnown: now.GuestMac != "" && len(now.GuestAddresses) > 0, Kept: b.GetBuffersKept(),
+		Waiting: b.GetBuffersWaiting(), Carried: b.GetCounters().GetRxPackets() + b.GetCounters().GetTxPackets(),
+		Sent: a.GetCounters().GetTxPackets()}
 	for reason, n := range after.drops[name] {
 		if d := stat.Grown(n, before.drops[name][reason]); d > 0 {
 			p.Drops[reason] = d
@@ -165,8 +169,10 @@ func portBetween(name string, was, now *apiv1.Port, before, after *snapshot) Por
 		p.Device, p.Peer = "vhost", now.GetVhost().Socket
 	case now.GetMemif() != nil:
 		p.Device, p.Peer, p.RingSize = "memif", now.GetMemif().Socket, now.GetMemif().RingSize
+	case now.GetSubport() != nil:
+		p.Device, p.Peer = "subport", now.GetSubport().Parent
 	case now.GetTap() != nil:
-		p.Device, p.Peer = "tap", now.GetTap().Ifname
+		p.Device, p.Peer, p.Elsewhere = "tap", now.GetTap().Ifname, now.GetTap().Netns != ""
 	case now.GetDpdk() != nil:
 		p.Device, p.Peer = "dpdk", now.GetDpdk().Devargs
 	}

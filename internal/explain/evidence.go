@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/corelane/corelane/internal/cpuset"
 	"github.com/corelane/corelane/internal/explain/host"
 	"github.com/corelane/corelane/internal/explain/kernel"
 )
@@ -20,6 +21,7 @@ type Evidence struct {
 	Rings   []Ring
 	Ports   []Port
 	Flows   uint64 // that the flow table has room for; read when a port is noisy for its flows
+	Buffers uint32 // for packets; read when a port finds none free
 	Threads []OwnThreadState
 	Events  []Event
 	Trace   *kernel.Window // nil: kernel events were not watched
@@ -37,7 +39,7 @@ type Worker struct {
 	BusyCycles, IdleCycles         uint64
 	Usual                          float64 // cycles per packet before the window, since the worker began; 0: not known
 	Past                           []Past  // before the window, in order of time
-	Packets                        uint64
+	Packets, PastPackets           uint64  // in the window, and from its start to the window
 	HzTSC                          float64
 	SystemCalls, Dropped, RxMissed uint64
 	Drops                          map[string]uint64
@@ -63,6 +65,17 @@ func (w *Worker) label() string {
 	return fmt.Sprintf("worker %d", w.ID)
 }
 
+// queued returns the packets that wait in the worker's rings at the end of the window, as far as they are known.
+func (w *Worker) queued() (n uint64) {
+	for _, q := range w.Queues {
+		n += uint64(q.Depth)
+	}
+	return n
+}
+
+// idle says whether nothing came to the worker although it polled.
+func (w *Worker) idle() bool { return w.Loops > 0 && w.Packets+w.queued() == 0 }
+
 // Queue that a worker polls.
 type Queue struct {
 	Port    string
@@ -84,8 +97,9 @@ type LongLoop struct {
 
 // Node of the graph.
 type Node struct {
-	Name                   string
-	Calls, Packets, Cycles uint64
+	Name                    string
+	Calls, Packets, Cycles  uint64
+	PastPackets, PastCycles uint64 // from the worker's start to the window
 }
 
 // Ring between two workers.
@@ -102,11 +116,16 @@ type Port struct {
 	RxPackets, TxPackets, RxMissed, TxRefused uint64
 	Drops                                     map[string]uint64 // of packets received here, by reason
 	Peer                                      string            // its other end: a socket, an interface
+	Elsewhere                                 bool              // that interface is in another network namespace
 	RingSize                                  uint32            // packets; 0: not known
 	Workers                                   map[int]uint64    // received, by worker
 	Disconnects                               uint64
 	Disabled, Stateful                        bool
 	UnresolvedRate                            uint32 // packets/s to neighbours without a MAC; 0: the most
+	NotLearnt                                 uint64 // frames with new source MACs that the bridge did not learn
+	GuestKnown                                bool   // the guest's MAC and addresses are configured
+	Kept, Waiting                             uint32 // packet buffers: of its device, and of packets that wait
+	Carried, Sent                             uint64 // packets in and out since it exists; out before the window
 }
 
 // OwnThreadState is a thread of the daemon at the end of the window.
@@ -141,8 +160,12 @@ type Host struct {
 	IRQs           map[int]IRQPlace
 	RPS            map[int][]string // queues that steer packets to a CPU
 	Cgroup         host.Cgroup
+	CpusetFile     string // of the daemon's control group; empty: it has none
+	Cpuset         cpuset.Set
 	FaultNS        int64                    // measured cost of a page fault on this machine
 	Readers        map[string][]host.Thread // processes at the other end of each port
+	Links          map[string]host.Link     // interfaces of ports whose link is down
+	Shares         map[int][]host.Share     // of the CPUs' time that the threads of these processes got, by pid
 	Handicaps      []host.Handicap
 	Unread         []string
 	Housekeeping   string // CPUs without a worker

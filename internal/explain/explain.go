@@ -188,6 +188,9 @@ func nodesOf(w *Worker) (out []NodeCost) {
 		all += n.Cycles
 	}
 	for _, n := range w.Nodes {
+		if n.Calls == 0 {
+			continue
+		}
 		c := NodeCost{Name: n.Name, Packets: n.Packets, Share: float64(n.Cycles) / float64(max(1, all))}
 		if n.Packets > 0 {
 			c.Cycles = float64(n.Cycles) / float64(n.Packets)

@@ -27,8 +27,8 @@ func loaded(share float64) *Evidence {
 		Packets: uint64(packets), BusyLoops: uint64(packets / fullBatch), BusyCycles: uint64(busy),
 		IdleCycles: uint64(10*hz - busy), Affinity: "1", LastCPU: 1, Drops: map[string]uint64{},
 		Queues: []Queue{{Port: "uplink", Packets: uint64(packets)}},
-		Nodes: []Node{{"port_rx", 10, uint64(packets), uint64(busy / 2)},
-			{"ip4_lookup", 5, uint64(packets), uint64(busy / 2)}}}
+		Nodes: []Node{{Name: "port_rx", Calls: 10, Packets: uint64(packets), Cycles: uint64(busy / 2)},
+			{Name: "ip4_lookup", Calls: 5, Packets: uint64(packets), Cycles: uint64(busy / 2)}}}
 	w.EmptyLoops = uint64((1 - share) * 10 * hz / 200)
 	w.Loops = w.BusyLoops + w.EmptyLoops
 	return &Evidence{Seconds: 10, Daemon: daemon, Workers: []Worker{w}, Trace: &kernel.Window{},
@@ -43,7 +43,7 @@ func loaded(share float64) *Evidence {
 func (e *Evidence) sum(s kernel.Sum) {
 	s.CPU = 1
 	if s.Kind != kernel.KindTLBSent && s.Kind != kernel.KindIPISent && s.Kind != kernel.KindSignal &&
-		s.Kind != kernel.KindReceived {
+		s.Kind != kernel.KindReceived && s.Kind != kernel.KindFreezer {
 		s.Worker = tid
 	}
 	e.Trace.Sums = append(e.Trace.Sums, s)
@@ -85,6 +85,14 @@ func (e *Evidence) stop() {
 	e.sum(kernel.Sum{Kind: kernel.KindGap, Why: kernel.WhyStopped, NS: 50 * msec, Count: 1, Longest: 50 * msec})
 	e.sum(kernel.Sum{Kind: kernel.KindSignal, Why: 19, ID: 77, PID: 77, Name: "gdb", Count: 1})
 	e.away(1, kernel.Gap{NS: 50 * msec, Kind: kernel.KindThread, Why: kernel.WhyStopped})
+}
+
+// repeated adds n processes that did something to the worker, and the one that started them.
+func (e *Evidence) repeated(kind kernel.Kind, name string, n int) {
+	e.Host.Threads[7] = host.Thread{TID: 7, PID: 7, Name: "sh", Allowed: cpuset.Of(0)}
+	for i := range n {
+		e.sum(kernel.Sum{Kind: kind, ID: 900 + i, PID: 900 + i, Name: name, Count: 1, Parent: 7, ParentName: "sh"})
+	}
 }
 
 func (e *Evidence) quota(ns int64) {
@@ -172,11 +180,23 @@ var cases = []struct {
 		e.Workers[0].Idle, e.Workers[0].SleepMaxUS = "sleep", 50
 		e.sum(kernel.Sum{Kind: kernel.KindGap, Why: kernel.WhySleep, NS: 3 * sec, Count: 30000, Longest: 80_000})
 	}, Nothing, "input", ""},
+	{"a worker that waits for packets to wake it, while others run", 0.00001, func(e *Evidence) {
+		e.Workers[0].Idle = "interrupt"
+		e.sum(kernel.Sum{Kind: kernel.KindGap, Why: kernel.WhySleep, NS: 9 * sec, Count: 90, Longest: 100 * msec})
+		e.sum(kernel.Sum{Kind: kernel.KindThread, Why: kernel.WhySleep, ID: hog, PID: hog, Name: "stress", NS: 8 * sec,
+			Count: 90, Longest: 100 * msec})
+	}, Nothing, "input", ""},
 	{"a reader that stopped", 0.3, func(e *Evidence) {
 		e.Ports[1].TxRefused, e.Ports[1].TxPackets = 20e6, 10e6
 		e.Ports[0].Drops["port_tx_full"] = 20e6
 		e.Host.Readers = map[string][]host.Thread{"vm1": {{TID: 800, PID: 800, Name: "qemu", State: "T (stopped)"}}}
 	}, ReaderStopped, "vm1", "kill -CONT 800"},
+	{"a guest whose vCPU does not get its CPU", 0.3, func(e *Evidence) {
+		e.Ports[1].TxRefused, e.Ports[1].TxPackets, e.Ports[0].Drops["port_tx_full"] = 20e6, 10e6, 20e6
+		e.Host.Readers = map[string][]host.Thread{"vm1": {{TID: 800, PID: 800, Name: "qemu", State: "S (sleeping)"}}}
+		e.Host.Shares = map[int][]host.Share{800: {{TID: 800, Name: "qemu"},
+			{TID: 801, Name: "CPU 0/KVM", Ran: 0.3, Waited: 0.7, LastCPU: 3}}}
+	}, ReaderStopped, "vm1", ""},
 	{"a reader that stopped, and no time left", 1, func(e *Evidence) {
 		e.Ports[1].TxRefused, e.Ports[1].TxPackets, e.Ports[0].Drops["port_tx_full"] = 90e6, 10e6, 90e6
 	}, ReaderStopped, "vm1", ""},
@@ -222,6 +242,30 @@ var cases = []struct {
 		e.sum(kernel.Sum{Kind: kernel.KindGap, Why: kernel.WhyFrozen, NS: 10 * sec, Count: 1, Longest: 10 * sec})
 		e.Host.Thaw, e.Host.ThawText = "/sys/fs/cgroup/router/cgroup.freeze", "0"
 	}, Stopped, "freezer", "echo 0 > /sys/fs/cgroup/router/cgroup.freeze"},
+	{"traced again and again", 0.3, func(e *Evidence) {
+		e.sum(kernel.Sum{Kind: kernel.KindGap, Why: kernel.WhyStopped, NS: 500 * msec, Count: 3, Longest: 200 * msec})
+		e.repeated(kernel.KindTraced, "gdb", 3)
+	}, Stopped, "gdb", "kill 7"},
+	{"stopped again and again by one process", 0.3, func(e *Evidence) {
+		e.sum(kernel.Sum{Kind: kernel.KindGap, Why: kernel.WhyStopped, NS: 500 * msec, Count: 3, Longest: 200 * msec})
+		e.sum(kernel.Sum{Kind: kernel.KindSignal, Why: 19, ID: 7, PID: 7, Name: "sh", Count: 9, Parent: 1})
+		e.Host.Threads[7] = host.Thread{TID: 7, PID: 7, Name: "sh"}
+		e.Host.Worker = map[int]host.Thread{tid: {State: "T (stopped)"}}
+	}, Stopped, "sh", "kill 7\nkill -CONT 100"},
+	{"stopped again and again by the first process", 0.3, func(e *Evidence) {
+		e.sum(kernel.Sum{Kind: kernel.KindGap, Why: kernel.WhyStopped, NS: 500 * msec, Count: 3, Longest: 200 * msec})
+		e.sum(kernel.Sum{Kind: kernel.KindSignal, Why: 19, ID: 1, PID: 1, Name: "systemd", Count: 9})
+		e.Host.Threads[1] = host.Thread{TID: 1, PID: 1, Name: "systemd"}
+	}, Stopped, "systemd", ""},
+	{"frozen again and again", 0.3, func(e *Evidence) {
+		e.sum(kernel.Sum{Kind: kernel.KindGap, Why: kernel.WhyFrozen, NS: 500 * msec, Count: 3, Longest: 200 * msec})
+		e.repeated(kernel.KindFreezer, "docker", 4)
+		e.Host.Thaw, e.Host.ThawText = "/sys/fs/cgroup/router/cgroup.freeze", "0"
+	}, Stopped, "freezer: docker", "kill 7\necho 0 > /sys/fs/cgroup/router/cgroup.freeze"},
+	{"moved again and again", 0.3, func(e *Evidence) {
+		e.sum(kernel.Sum{Kind: kernel.KindGap, Why: kernel.WhyMoved, NS: sec, Count: 1, Longest: sec})
+		e.repeated(kernel.KindAffinity, "taskset", 20)
+	}, Moved, "taskset", "kill 7\ntaskset -pc 1 101"},
 	{"page faults", 1, func(e *Evidence) {
 		e.sum(kernel.Sum{Kind: kernel.KindFault, NS: 2 * sec, Count: 2e6, Longest: msec})
 	}, PageFaults, "page faults", "numa_balancing"},
@@ -249,6 +293,20 @@ var cases = []struct {
 		e.Workers[0].Past = seconds(5e6, 5e6, 5e6)
 		e.Host.Handicaps = []host.Handicap{{What: "no hugepages", Remedy: "reserve them"}}
 	}, Overload, "pmd-fwd-0", "corelane worker add"},
+	{"packets that cost more, and nobody knows why", 1, func(e *Evidence) {
+		e.Workers[0].Past = seconds(5e6, 5e6, 5e6)
+		for i := range e.Workers[0].Past {
+			e.Workers[0].Past[i].BusyCycles = 5e6 * 120
+		}
+	}, CostlyPackets, "nothing", ""},
+	{"packets that now visit another node", 1, func(e *Evidence) {
+		w := &e.Workers[0]
+		w.Past, w.PastPackets = seconds(5e6, 5e6, 5e6), 1e7
+		for i := range w.Past {
+			w.Past[i].BusyCycles = 5e6 * 120
+		}
+		w.Nodes[0].PastPackets, w.Nodes[0].PastCycles = 1e7, 1e7*100 // the other node is new, and costs as much
+	}, Overload, "pmd-fwd-0", "corelane worker add"},
 	{"an injected delay", 1, func(e *Evidence) {
 		e.Workers[0].DelayUS, e.Workers[0].Loops = 20, 200000
 	}, Delay, "debug delay", "corelane debug delay --worker 0 --us 0"},
@@ -265,6 +323,12 @@ var cases = []struct {
 	{"a guest that sends to nobody, and is limited", 0.3, func(e *Evidence) {
 		e.Ports[1].Role, e.Ports[1].Drops["neighbor_rate"], e.Ports[1].UnresolvedRate = "tenant", 12e6, 100
 	}, NoisyPort, "neighbor_rate", ""},
+	{"a guest that invents MACs", 0.3, func(e *Evidence) {
+		e.Ports[1].Role, e.Ports[1].NotLearnt, e.Ports[1].GuestKnown = "tenant", 12e6, true
+	}, NoisyPort, "learn_too_many", "corelane port set vm1 --source-check strict"},
+	{"an unknown guest that invents MACs", 0.3, func(e *Evidence) {
+		e.Ports[1].Role, e.Ports[1].NotLearnt = "tenant", 12e6
+	}, NoisyPort, "learn_too_many", ""},
 	{"a guest that begins flows", 0.3, func(e *Evidence) {
 		e.Ports[1].Role, e.Ports[1].Drops["flow_quota_share"], e.Flows = "tenant", 12e6, 1<<20
 		e.Ports[0].Stateful, e.Ports[1].Stateful = true, true
@@ -272,6 +336,18 @@ var cases = []struct {
 	{"a guest that begins flows in a small table", 0.3, func(e *Evidence) {
 		e.Ports[1].Role, e.Ports[1].Drops["flow_table_full"], e.Flows = "tenant", 12e6, 1024
 	}, NoisyPort, "flow_table_full", "corelane port set vm1 --flow-limit 1000\ncorelane flow flush --port vm1"},
+	{"a ring that holds all buffers", 0.3, func(e *Evidence) {
+		e.Ports[0].Drops[noBuffer], e.Ports[0].Waiting, e.Ports[1].Kept, e.Buffers = 1e6, 12000, 1024, 16383
+		e.Rings = []Ring{{From: 1, To: 0, Size: 32768, Used: 11000, Packets: 1e6}}
+		e.Workers[0].Past = seconds(5e6, 5e6, 5e6)
+	}, NoBuffers, "uplink", "corelane worker set 0 --ring-size 2048"},
+	{"neighbours that hold all buffers", 0.3, func(e *Evidence) {
+		e.Ports[1].Drops[noBuffer], e.Ports[0].Waiting, e.Buffers = 1e6, 16000, 16383
+	}, NoBuffers, "uplink", "corelane port set uplink --unresolved-rate 100"},
+	{"devices that keep all buffers", 0.3, func(e *Evidence) {
+		e.Ports[0].Drops[noBuffer], e.Ports[0].Kept, e.Buffers = 1e6, 12000, 16383
+	}, NoBuffers, "devices", ""},
+	{"a poll that found no buffer", 0.3, func(e *Evidence) { e.Ports[0].Drops[noBuffer] = 1 }, Nothing, "input", ""},
 	{"a few drops of an idle router", 0, func(e *Evidence) {
 		e.Ports[0].RxPackets, e.Ports[0].Drops["fabric_not_local"] = 6, 4
 	}, Nothing, "input", ""},
@@ -293,6 +369,80 @@ var cases = []struct {
 	}, Nothing, "input", ""},
 	{"no packets, and links that are down", 0, func(*Evidence) {}, NoInput, "uplink", ""},
 	{"no packets", 0, func(e *Evidence) { e.Ports[0].Up, e.Ports[1].Up = true, true }, NoInput, "all ports", ""},
+	{"packets into a port that somebody disabled", 0.3, func(e *Evidence) {
+		e.Ports[0].Disabled, e.Ports[0].Drops["port_disabled"] = true, 30e6
+	}, Drops, "port_disabled", "corelane port set uplink --disabled=false"},
+	{"no packets, and a port that somebody disabled", 0, func(e *Evidence) {
+		e.Ports[0].Disabled, e.Ports[1].Up = true, true
+	}, NoInput, "uplink", "corelane port set uplink --disabled=false"},
+	{"bursts that a ring has no room for", 0.3, func(e *Evidence) {
+		e.Ports[0].RingSize, e.Workers[0].BusyLoops = 128, e.Workers[0].Packets/90
+	}, SmallRing, "uplink", ""},
+	{"bursts that a ring has no room for, and a thread that costs no packets", 0.3, func(e *Evidence) {
+		e.sum(kernel.Sum{Kind: kernel.KindThread, Why: kernel.WhyTaken, ID: hog, PID: hog, Name: "stress",
+			NS: 400 * msec, Count: 400000, Longest: 1000})
+		e.Ports[0].RingSize, e.Workers[0].BusyLoops = 128, e.Workers[0].Packets/90
+	}, SmallRing, "uplink", ""},
+	{"a ring that is full because a thread took the CPU", 0.3, func(e *Evidence) {
+		e.hog(0.5)
+		e.Ports[0].RingSize, e.Workers[0].BusyLoops = 128, e.Workers[0].Packets/90
+	}, ForeignThread, "stress", "taskset -pc 0 500"},
+	{"a ring of which most polls find half", 0.3, func(e *Evidence) {
+		e.Ports[0].RingSize, e.Workers[0].BusyLoops = 128, e.Workers[0].Packets/64
+	}, Nothing, "input", ""},
+	{"long bursts, and a ring that is longer than a batch", 0.3, func(e *Evidence) {
+		e.Ports[0].RingSize, e.Workers[0].BusyLoops = 512, e.Workers[0].Packets/256
+	}, Nothing, "input", ""},
+	{"a small ring whose worker has no time left", 1, func(e *Evidence) {
+		e.Ports[0].RingSize, e.Workers[0].BusyLoops = 128, e.Workers[0].Packets/128
+	}, Overload, "pmd-fwd-0", "corelane worker add"},
+	{"a link that somebody took down", 0.3, func(e *Evidence) {
+		e.Ports[0].Up = true
+		e.Ports = append(e.Ports, Port{Name: "uplink2", Device: "dpdk", Peer: "0000:3b:00.1", Carried: 9})
+		e.Host.Links = map[string]host.Link{"uplink2": {Name: "eth1"}}
+	}, NoInput, "uplink2", "ip link set dev eth1 up"},
+	{"a link whose other end somebody took down", 0.3, func(e *Evidence) {
+		e.Ports[0].Up = true
+		e.Ports = append(e.Ports, Port{Name: "uplink2", Device: "dpdk", RxPackets: 3, Carried: 9})
+		e.Host.Links = map[string]host.Link{"uplink2": {Name: "v0", Enabled: true, Peer: "v1"}}
+	}, NoInput, "uplink2", "ip link set dev v1 up"},
+	{"a cable that was pulled", 0.3, func(e *Evidence) {
+		e.Ports[0].Up = true
+		e.Ports = append(e.Ports, Port{Name: "uplink2", Device: "dpdk", Carried: 9})
+		e.Host.Links = map[string]host.Link{"uplink2": {Name: "eth1", Enabled: true}}
+	}, NoInput, "uplink2", ""},
+	{"a port to the network that was never used, and a guest that does not run", 0.3, func(e *Evidence) {
+		e.Ports[0].Up = true
+		e.Ports = append(e.Ports, Port{Name: "spare", Device: "dpdk"}, Port{Name: "vm2", Device: "vhost", Carried: 9})
+	}, Nothing, "input", ""},
+	{"a link that somebody took down, and a thread that costs no packets", 0.3, func(e *Evidence) {
+		e.sum(kernel.Sum{Kind: kernel.KindThread, Why: kernel.WhyTaken, ID: hog, PID: hog, Name: "stress",
+			NS: 400 * msec, Count: 20000, Longest: 20000})
+		e.Ports = append(e.Ports, Port{Name: "uplink2", Device: "dpdk", Carried: 9})
+		e.Host.Links = map[string]host.Link{"uplink2": {Name: "eth1"}}
+	}, NoInput, "uplink2", "ip link set dev eth1 up"},
+	{"a link that somebody took down, and a thread that costs more", 1, func(e *Evidence) {
+		e.hog(0.5)
+		e.Ports = append(e.Ports, Port{Name: "uplink2", Device: "dpdk", Carried: 9})
+	}, ForeignThread, "stress", "taskset -pc 0 500"},
+	{"packets to a port whose link somebody took down", 0.3, func(e *Evidence) {
+		e.Ports[0].Up, e.Ports[0].Drops["port_down"] = true, 30e6
+		e.Ports[1].Up = true
+		e.Ports = append(e.Ports, Port{Name: "uplink2", Device: "dpdk", Carried: 9, Sent: 9})
+		e.Host.Links = map[string]host.Link{"uplink2": {Name: "eth1"}}
+	}, Drops, "port_down", "ip link set dev eth1 up"},
+	{"packets to one of two ports that are down", 0.3, func(e *Evidence) {
+		e.Ports[0].Up, e.Ports[0].Drops["port_down"] = true, 30e6
+		e.Ports[1].Up = true
+		for _, name := range []string{"uplink2", "uplink3"} {
+			e.Ports = append(e.Ports, Port{Name: name, Device: "dpdk", Sent: 9})
+			e.Host.Links = map[string]host.Link{"uplink2": {Name: "eth1"}, "uplink3": {Name: "eth2"}}
+		}
+	}, Drops, "port_down", ""},
+	{"packets to a port that somebody disabled", 0.3, func(e *Evidence) {
+		e.Ports[0].Up, e.Ports[0].Drops["port_down"] = true, 30e6
+		e.Ports[1].Up, e.Ports[1].Disabled, e.Ports[1].TxPackets, e.Ports[1].Sent = true, true, 0, 9
+	}, Drops, "port_down", "corelane port set vm1 --disabled=false"},
 	{"a sender that is stopped", 0.3, func(e *Evidence) {
 		e.Ports[1].Up = true
 		e.Host.Readers = map[string][]host.Thread{"vm1": {{TID: 800, PID: 800, Name: "qemu", State: "T (stopped)"}}}
@@ -320,6 +470,14 @@ var cases = []struct {
 			Count: 1, Parent: 7, ParentName: "bash"})
 		e.Host.Threads[7] = host.Thread{TID: 7, PID: 7, Name: "bash", Allowed: cpuset.Of(0)}
 	}, ForeignThread, "hog", "taskset -apc 0 1000"},
+	{"a service of many programs", 0.3, func(e *Evidence) {
+		for i, name := range []string{"poll", "collect", "send"} {
+			e.sum(kernel.Sum{Kind: kernel.KindThread, Why: kernel.WhyTaken, ID: 50 + i, PID: 50 + i, Name: name,
+				NS: 150 * msec, Count: 300, Longest: msec, Parent: 1, ParentName: "systemd"})
+			e.Host.Threads[50+i] = host.Thread{TID: 50 + i, PID: 50 + i, Name: name, Allowed: cpuset.Of(0, 1),
+				Cgroup: "/system.slice/agent.service"}
+		}
+	}, ForeignThread, "poll", "for pid in 50 51 52; do taskset -apc 0 $pid; done"},
 	{"many small causes", 0.3, func(e *Evidence) {
 		for i, name := range []string{"sshd", "cron", "journald"} {
 			e.sum(kernel.Sum{Kind: kernel.KindThread, Why: kernel.WhyTaken, ID: 50 + i, PID: 50 + i, Name: name,
@@ -341,6 +499,15 @@ var cases = []struct {
 		e.Host.Waited[tid] = sec / 2
 		e.Workers[0].LastCPU = 1
 	}, Moved, "affinity", ""},
+	{"a worker whose control group lacks its CPU", 1, func(e *Evidence) {
+		e.sum(kernel.Sum{Kind: kernel.KindGap, Why: kernel.WhyMoved, NS: sec, Count: 1, Longest: sec})
+		e.Host.CpusetFile, e.Host.Cpuset = "/sys/fs/cgroup/router/cpuset.cpus", cpuset.Of(0)
+	}, Moved, "/sys/fs/cgroup/router", "echo 0-1 > /sys/fs/cgroup/router/cpuset.cpus\ntaskset -pc 1 101"},
+	{"a profiler", 0.8, func(e *Evidence) {
+		e.sum(kernel.Sum{Kind: kernel.KindVector, ID: kernel.VectorTimer, NS: 2 * sec, Count: 200000, Longest: 50_000})
+		e.Host.Handicaps = []host.Handicap{{What: "performance counters are open: perf (9)", Passing: true,
+			Remedy: "end the profiler", Fix: "kill 9"}}
+	}, TimerTick, "timer", "kill 9"},
 	{"a daemon that does not answer", 0, func(e *Evidence) {
 		e.Silent = true
 		e.Host.Threads[daemon] = host.Thread{TID: daemon, PID: daemon, Name: "corelaned", State: "D (disk sleep)"}
@@ -422,6 +589,49 @@ func TestRemedyOfAPlannedThread(t *testing.T) {
 	}
 }
 
+// A guest that reads slowly, because its vCPUs wait for a CPU or do not run at all, is not to blame itself.
+func TestVCPUs(t *testing.T) {
+	for want, s := range map[string]host.Share{
+		"its thread CPU 0/KVM (801) waited for CPU 3 for 70 % of the time": {TID: 801, Name: "CPU 0/KVM", Ran: 0.3,
+			Waited: 0.7, LastCPU: 3},
+		"the 1 vCPUs of qemu (800) do not run":  {TID: 801, Name: "CPU 0/KVM"},
+		"reads more slowly than packets arrive": {TID: 801, Name: "CPU 0/KVM", Ran: 0.9},
+	} {
+		e := loaded(0.3)
+		e.Ports[1].TxRefused, e.Ports[0].Drops["port_tx_full"] = 20e6, 20e6
+		e.Host.Readers = map[string][]host.Thread{"vm1": {{TID: 800, PID: 800, Name: "qemu", State: "S (sleeping)"}}}
+		e.Host.Shares = map[int][]host.Share{800: {{TID: 800, Name: "qemu"}, s}}
+		if c := Explain(*e).Causes[0]; !strings.Contains(c.Why, want) {
+			t.Errorf("%q is not %q", c.Why, want)
+		}
+	}
+}
+
+// Why a thread gets more of the CPU than the worker is said.
+func TestPrecedence(t *testing.T) {
+	for want, with := range map[string]func(*host.Thread, *Host){
+		"real-time thread, SCHED_FIFO": func(t *host.Thread, _ *Host) { t.Policy = 1 },
+		"worker 0 has policy SCHED_IDLE": func(_ *host.Thread, h *Host) {
+			h.Worker[tid] = host.Thread{Policy: schedIdle}
+		},
+		"worker 0 has nice 19 and the other 0": func(_ *host.Thread, h *Host) { h.Worker[tid] = host.Thread{Nice: 19} },
+		"group /router has only 2 shares": func(_ *host.Thread, h *Host) {
+			h.Cgroup = host.Cgroup{Path: "/router", Shares: 2}
+		},
+	} {
+		e := loaded(1)
+		e.hog(0.5)
+		t1 := e.Host.Threads[hog]
+		e.Host.Worker = map[int]host.Thread{}
+		with(&t1, &e.Host)
+		e.Host.Threads[hog] = t1
+		var text strings.Builder
+		if err := Explain(*e).WriteText(&text); err != nil || !strings.Contains(text.String(), want) {
+			t.Errorf("%s is not in %s", want, text.String())
+		}
+	}
+}
+
 // The cause that costs more comes first.
 func TestCausesAreRankedByCost(t *testing.T) {
 	irq := func(ns int64) func(*Evidence) {
@@ -486,5 +696,16 @@ func TestGroupsAreSummedUp(t *testing.T) {
 	}
 	if c := r.Causes[1]; c.Name != "sshd" || c.Threads != 0 || c.LostNS != sec {
 		t.Errorf("%+v", c)
+	}
+}
+
+// What ports could not receive costs what came in before and does not come any more.
+func TestCostOfNoBuffers(t *testing.T) {
+	e := loaded(0.3)
+	e.Ports[0].Drops[noBuffer], e.Ports[0].Waiting, e.Buffers = 1e6, 16000, 16383
+	e.Workers[0].Past = seconds(5e6, 5e6, 5e6)
+	c := Explain(*e).Causes[0]
+	if c.Kind != NoBuffers || c.Minor || c.PPS < 1.9e6 || c.PPS > 2.1e6 {
+		t.Errorf("%s costs %.0f packets/s, not 2,000,000", c.Title, c.PPS)
 	}
 }

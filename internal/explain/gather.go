@@ -4,6 +4,7 @@ package explain
 import (
 	"os"
 	"slices"
+	"time"
 
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
 	"github.com/corelane/corelane/internal/cpuset"
@@ -38,16 +39,18 @@ func (e *Evidence) fillHost(root host.Root, before, after *host.Snapshot) {
 	for tid, ns := range after.Waited {
 		h.Waited[tid] = max(0, ns-before.Waited[tid])
 	}
-	h.Cgroup = host.CgroupBetween(before.Cgroup, after.Cgroup)
+	h.Cgroup = host.CgroupBetween(before.Cgroups, after.Cgroups)
 	h.Unread = unique(h.Unread, before.Unread, after.Unread)
 	online, mine := root.Online(), cpuset.Set{}
 	for _, w := range e.Workers {
 		mine = mine.Or(cpuset.Of(w.CPU))
 	}
 	h.Handicaps = root.Handicaps(e.Daemon, mine.IDs())
+	e.fillBusy(root, mine, before, after)
 	h.Online, h.Housekeeping = online.Len(), online.Without(mine).String()
 	h.FaultNS = host.FaultNS()
 	h.Thaw, h.ThawText = root.Frozen(e.Daemon)
+	h.CpusetFile, h.Cpuset = root.Cpuset(e.Daemon)
 	for _, w := range e.Workers {
 		if t, ok := root.Thread(w.TID); ok {
 			h.Worker[w.TID] = t
@@ -55,12 +58,28 @@ func (e *Evidence) fillHost(root host.Root, before, after *host.Snapshot) {
 	}
 	e.fillSuspects(root)
 	e.fillReaders(root)
+	e.fillLinks(root)
+}
+
+// fillBusy adds the handicaps that only a window shows.
+func (e *Evidence) fillBusy(root host.Root, workers cpuset.Set, before, after *host.Snapshot) {
+	if h, ok := root.Split(e.Daemon, after.Split-before.Split); ok {
+		e.Host.Handicaps = append(e.Host.Handicaps, h)
+	}
+	for _, cpu := range workers.IDs() {
+		if h, ok := host.Hot(cpu, after.Throttled[cpu]-before.Throttled[cpu]); ok {
+			e.Host.Handicaps = append(e.Host.Handicaps, h)
+		}
+		if h, ok := root.BusySibling(cpu, e.Host.Ticks, e.Seconds); ok {
+			e.Host.Handicaps = append(e.Host.Handicaps, h)
+		}
+	}
 }
 
 // fillReaders finds the processes at the other end of ports that refused packets, and of some that received none.
 func (e *Evidence) fillReaders(root host.Root) {
 	e.Host.Readers = map[string][]host.Thread{}
-	silent := 0
+	silent, looked := 0, []int(nil)
 	for _, p := range e.Ports {
 		if p.Device != "memif" && p.Device != "vhost" || p.TxRefused == 0 && !p.silent() {
 			continue
@@ -77,10 +96,16 @@ func (e *Evidence) fillReaders(root host.Root) {
 		for _, pid := range pids {
 			if t, ok := root.Thread(pid); ok {
 				e.Host.Readers[p.Name] = append(e.Host.Readers[p.Name], t)
+				looked = append(looked, pid)
 			}
 		}
 	}
+	if looked != nil {
+		e.Host.Shares = root.Shares(looked, lookTime)
+	}
 }
+
+const lookTime = 100 * time.Millisecond
 
 // fillSuspects reads the details of the threads and interrupts that took most of the workers' time.
 func (e *Evidence) fillSuspects(root host.Root) {
@@ -123,8 +148,9 @@ func (e *Evidence) suspects() (out []int) {
 			switch s.Kind {
 			case kernel.KindThread:
 				ns[s.ID], ns[s.PID], ns[s.Parent] = ns[s.ID]+s.NS, ns[s.PID]+s.NS, ns[s.Parent]+s.NS
-			case kernel.KindTLBSent, kernel.KindIPISent, kernel.KindSignal, kernel.KindTraced:
-				ns[s.ID] += s.Count
+			case kernel.KindTLBSent, kernel.KindIPISent, kernel.KindSignal, kernel.KindTraced, kernel.KindAffinity,
+				kernel.KindFreezer:
+				ns[s.ID], ns[s.PID], ns[s.Parent] = ns[s.ID]+s.Count, ns[s.PID]+s.Count, ns[s.Parent]+s.Count
 			}
 		}
 	}

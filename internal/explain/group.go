@@ -16,6 +16,12 @@ type member struct {
 	ns               int64
 }
 
+// taker is a process that took a worker's time.
+type taker struct {
+	kind Kind
+	pid  int
+}
+
 // group merges the causes that belong together, by the keys that their row gives: threads of one process, processes of
 // one command and parent, and a process with those that it started. So their sum is judged, and has one remedy.
 func (a *account) group() {
@@ -28,6 +34,12 @@ func (a *account) group() {
 		roots[k] = find(roots[k])
 		return roots[k]
 	}
+	a.took = map[taker]bool{} // there may be thousands of causes: none of them looks at all others
+	for _, c := range a.causes {
+		if len(c.members) > 0 {
+			a.took[taker{c.Kind, c.members[0].pid}] = true
+		}
+	}
 	for _, c := range a.causes {
 		if keysOf := rowOf(c.Kind).keysOf; keysOf != nil {
 			keys := keysOf(a, c)
@@ -36,7 +48,7 @@ func (a *account) group() {
 			}
 		}
 	}
-	first := map[string]*Cause{}
+	first, merged := map[string]*Cause{}, map[*Cause]*Cause{}
 	slices.SortStableFunc(a.causes, func(x, y *Cause) int { return cmp.Compare(y.LostNS, x.LostNS) })
 	a.causes = slices.DeleteFunc(a.causes, func(c *Cause) bool {
 		keysOf := rowOf(c.Kind).keysOf
@@ -51,13 +63,14 @@ func (a *account) group() {
 		}
 		top.LostNS, top.Times, top.Longest = top.LostNS+c.LostNS, top.Times+c.Times, max(top.Longest, c.Longest)
 		top.members = append(top.members, c.members...)
-		for key, cause := range a.byKey {
-			if cause == c {
-				a.byKey[key] = top
-			}
-		}
+		merged[c] = top
 		return true
 	})
+	for key, c := range a.byKey {
+		if top := merged[c]; top != nil {
+			a.byKey[key] = top
+		}
+	}
 	for _, c := range a.causes {
 		if c.Threads = len(c.members); c.Threads == 1 {
 			c.Threads = 0

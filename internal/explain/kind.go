@@ -34,6 +34,8 @@ const (
 const (
 	ReaderStopped Kind = "reader-stopped"
 	RingOverflow  Kind = "ring-overflow"
+	SmallRing     Kind = "small-ring"
+	NoBuffers     Kind = "no-buffers"
 	Skew          Kind = "skew"
 	NoisyPort     Kind = "noisy-port"
 	Drops         Kind = "drops"

@@ -19,7 +19,8 @@ type Model struct {
 	Headroom   float64 `json:"headroom"`          // share of its own time that it could still use, 0 to 1
 	Parts      []Part  `json:"parts"`
 
-	own float64 // cycles of the window that nothing took
+	own     float64 // cycles of the window that nothing took
+	service float64 // Expected, or what the core usually can do
 }
 
 // Part of the difference.
@@ -71,6 +72,9 @@ func modelOf(e *Evidence, w *Worker, causes []*Cause) Model {
 	}
 	m.Forwarding = (busy - batches) / window
 	m.parts(e, w, causes, window, empty, batches)
+	if m.service = m.Expected; m.service <= 0 && w.usualCycles() > 0 { // it had no time of its own
+		m.service = w.HzTSC / w.usualCycles()
+	}
 	return m
 }
 
@@ -149,7 +153,7 @@ func (m *Model) Shown() (out []Part) {
 	return append(out, rest)
 }
 
-func (m *Model) saturated() bool { return m.PerPacket > 0 && m.Headroom < saturatedTop }
+func (m *Model) saturated() bool { return m.service > 0 && m.Headroom < saturatedTop }
 
 // partName names a cause in the table of parts.
 func partName(c *Cause) string {

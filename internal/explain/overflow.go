@@ -29,7 +29,7 @@ type backlog struct {
 
 // overflowsOf returns, by cause, the packets/s that arrived while a worker was away and found no room in its ring.
 func overflowsOf(e *Evidence, w *Worker, m *Model, a *account) map[*Cause]float64 {
-	b := backlog{ns: e.ns(), received: m.Achieved, service: m.Expected, ring: float64(ringOf(e, w)),
+	b := backlog{ns: e.ns(), received: m.Achieved, service: m.service, ring: float64(ringOf(e, w)),
 		slowed: map[*Cause]float64{}}
 	if e.Trace != nil {
 		b.recorded(e, w, a)
@@ -44,11 +44,14 @@ func overflowsOf(e *Evidence, w *Worker, m *Model, a *account) map[*Cause]float6
 // split returns what each cause lost. The rate of arrival is the one that the worker received before the window if it
 // has no time left, or if the absences explain the difference to what it receives now; the difference is then the sum
 // of the losses. Otherwise the rate follows from the absences alone. A worker without time left shows no such rate: it
-// may be offered as much as its core can do.
+// may be offered as much as in the last seconds that nothing disturbed, or as its core can do.
 func (b *backlog) split(w *Worker, m *Model) map[*Cause]float64 {
+	if w.idle() {
+		return nil
+	}
 	alone := b.arrivals()
 	before, known := w.arrivedBefore(alone)
-	if known && before > b.received && before < mostApart*b.service {
+	if known && before > b.received && before < mostApart*b.service && !b.refuted(w, before) {
 		out, sum := b.lost(before)
 		missing := before - b.received
 		sum += b.elsewhere(out, before, missing-sum)
@@ -61,9 +64,27 @@ func (b *backlog) split(w *Worker, m *Model) map[*Cause]float64 {
 	}
 	if m.saturated() {
 		alone = max(b.received, b.service)
+		if rate, ok := w.lastQuiet(); ok && rate > b.received { // otherwise more comes than before
+			alone = min(alone, rate)
+		}
 	}
 	out, _ := b.lost(alone)
 	return out
+}
+
+// refuted says whether the worker would have received more at a rate of arrival. It gives its CPU away only after a
+// poll that brought nothing, and receives afterwards what has arrived meanwhile, up to a full ring.
+func (b *backlog) refuted(w *Worker, rate float64) bool {
+	if w.Idle == "spin" || w.Idle == "pause" { // it waits for a device in a system call, with packets in its rings
+		return false
+	}
+	found := 0.0
+	for _, a := range b.absences {
+		if rowOf(a.cause.Kind).voluntary {
+			found += min(b.ring, rate*float64(a.ns)/1e9)
+		}
+	}
+	return found > mostApart*float64(w.Packets+w.queued())
 }
 
 // elsewhere charges a worker's time on other CPUs with up to `most` of the packets/s that arrived meanwhile, and

@@ -111,11 +111,86 @@ func TestCostOfAFewLongGaps(t *testing.T) {
 	}
 }
 
+// A worker that never ran in the window lost all that arrived before.
+func TestCostOfNeverRunning(t *testing.T) {
+	e := loaded(0)
+	e.hog(1)
+	e.Trace.Gaps = nil
+	e.away(1, kernel.Gap{NS: 10 * sec, Kind: kernel.KindThread, Why: kernel.WhyTaken, ID: hog, PID: hog,
+		Name: "stress"})
+	w := &e.Workers[0]
+	w.BusyCycles, w.IdleCycles, w.Loops, w.EmptyLoops, w.Past = 0, 0, 0, 0, seconds(5e6, 5e6, 5e6)
+	if c := find(Explain(*e), ForeignThread); c == nil || c.Minor || math.Abs(c.PPS-5e6) > 1e5 {
+		t.Errorf("%+v", c)
+	}
+}
+
 // Steal is counted in ticks, which are gaps like others: what arrives meanwhile is lost.
 func TestCostOfSteal(t *testing.T) {
 	e := loaded(0.3)
 	e.Host.Ticks = map[int]host.Ticks{1: {Steal: 60}}
 	if c := find(Explain(*e), Steal); c == nil || c.Minor || c.PPS < 0.15e6 || c.PPS > 0.2e6 {
 		t.Errorf("%+v: 6 %% of 3 M packets/s, less what the ring holds", c)
+	}
+}
+
+// asleep makes the gaps that offer() recorded the worker's own doing.
+func (e *Evidence) asleep() {
+	e.Workers[0].Idle = "sleep"
+	for i := range e.Trace.Sums {
+		s := &e.Trace.Sums[i]
+		s.Kind, s.Why, s.ID = kernel.KindGap, kernel.WhySleep, 0
+	}
+	for i := range e.Trace.Gaps {
+		g := &e.Trace.Gaps[i]
+		g.Kind, g.Why, g.ID = kernel.KindThread, kernel.WhySleep, 0
+	}
+}
+
+// A worker that gives its CPU away because nothing comes loses nothing, whatever came before the window.
+func TestCostOfSleepWithoutInput(t *testing.T) {
+	for name, rate := range map[string]float64{"nothing comes": 0, "a little comes": 2000} {
+		e := loaded(0)
+		offer(e, rate, 950*msec, sec, 8192)
+		e.asleep()
+		e.Workers[0].Usual, e.Workers[0].Past = 200, seconds(2.5e6, 2.5e6, 2.5e6)
+		if c := find(Explain(*e), Yield); c == nil || c.PPS > 1 || rate == 0 && !c.Minor {
+			t.Errorf("%s: %+v", name, c)
+		}
+	}
+}
+
+// A worker that is not woken although packets wait for it loses what arrives.
+func TestCostOfSleepThatDoesNotEnd(t *testing.T) {
+	e := loaded(0)
+	e.Workers[0].Idle = "interrupt"
+	e.sum(kernel.Sum{Kind: kernel.KindGap, Why: kernel.WhySleep, NS: 10 * sec, Count: 1, Longest: 10 * sec})
+	e.away(1, kernel.Gap{NS: 10 * sec, Kind: kernel.KindThread, Why: kernel.WhySleep})
+	e.Workers[0].Usual, e.Workers[0].Past = 200, seconds(2.5e6, 2.5e6, 2.5e6)
+	e.Workers[0].Queues[0].Depth, e.Workers[0].Queues[0].Known = 1024, true
+	if c := find(Explain(*e), Yield); c == nil || c.Minor || math.Abs(c.PPS-2.5e6) > 1e5 {
+		t.Errorf("%+v", c)
+	}
+}
+
+// A worker that sleeps for so long that its ring overflows finds a full ring each time.
+func TestCostOfLongSleep(t *testing.T) {
+	e := loaded(0.1)
+	lost := offer(e, 1e6, 100*msec, 200*msec, 8192)
+	e.asleep()
+	e.Workers[0].Past = seconds(1e6, 1e6, 1e6)
+	if c := find(Explain(*e), Yield); c == nil || math.Abs(c.PPS-lost) > 0.1*lost {
+		t.Errorf("%+v, not %.0f packets/s", c, lost)
+	}
+}
+
+// Nor does a worker to which nothing comes lose anything to others, although it has little time left.
+func TestCostOfOthersWithoutInput(t *testing.T) {
+	e := loaded(0)
+	e.hog(0.9)
+	e.hog(0.1)
+	e.Workers[0].Usual, e.Workers[0].Past = 200, seconds(2.5e6, 2.5e6, 2.5e6)
+	if c := find(Explain(*e), ForeignThread); c == nil || c.PPS > 0 {
+		t.Errorf("%+v", c)
 	}
 }

@@ -67,6 +67,8 @@ type Cause struct {
 	elsewhere     int64   // Moved: ns on other CPUs
 	hidden        int64   // of LostNS: not seen, but missing in the packets' cost
 	cycles        float64 // CostlyPackets: that a packet costs
+	ofFreezer     bool    // Stopped: not by a signal or a tracer
+	taken         float64 // SmallRing: packets that a loop takes from it
 	members       []member
 }
 

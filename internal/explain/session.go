@@ -179,6 +179,11 @@ func (s *Session) observeDaemon(ctx context.Context, e *Evidence) error {
 			return err
 		}
 	}
+	if e.dropped(noBuffer) > 0 {
+		if err := e.readBuffers(ctx, s.client); err != nil {
+			return err
+		}
+	}
 	e.Events, s.event, err = events(ctx, s.client, s.event)
 	return err
 }
@@ -233,7 +238,7 @@ func (s *Session) watch(pid int, targets []kernel.Target) error {
 	}
 	targets = slices.Clone(targets)
 	for i := range targets {
-		targets[i].Why = whyAway(s.root, targets[i].TID)
+		targets[i].Why = whyAway(s.root, targets[i])
 	}
 	w, err := kernel.Watch(pid, targets)
 	if err != nil {
@@ -281,12 +286,14 @@ func (s *Session) meet() error {
 }
 
 // whyAway returns why a thread may be away from its CPU, by its state; 0: it is ready to run.
-func whyAway(root host.Root, tid int) kernel.Why {
-	t, ok := root.Thread(tid)
-	frozen, _ := root.Frozen(tid)
+func whyAway(root host.Root, target kernel.Target) kernel.Why {
+	t, ok := root.Thread(target.TID)
+	frozen, _ := root.Frozen(target.TID)
 	switch {
 	case !ok || t.State == "":
 		return 0
+	case !t.Allowed.Empty() && !t.Allowed.Has(target.CPU):
+		return kernel.WhyMoved
 	case frozen != "":
 		return kernel.WhyFrozen
 	case isStopped(t.State):

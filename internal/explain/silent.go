@@ -53,7 +53,7 @@ func (s *Session) connect(ctx context.Context) error {
 		s.client = nil
 	}
 	if !answered && err == nil {
-		s.silent, err = listener(s.o.Socket)
+		s.silent, err = Listener(s.o.Socket)
 	}
 	return err
 }
@@ -65,8 +65,8 @@ func (s *Session) hush() {
 	s.client = nil
 }
 
-// listener returns the process that listens on a Unix socket: the kernel accepts connections on its behalf.
-func listener(path string) (int, error) {
+// Listener returns the process that listens on a Unix socket: the kernel accepts connections on its behalf.
+func Listener(path string) (int, error) {
 	c, err := net.Dial("unix", path)
 	if err != nil {
 		return 0, &api.Unavailable{Socket: path, Err: err}

@@ -61,8 +61,8 @@ func init() {
 	rows = []row{
 		foreignThread, ownThread, softirq, irq, ipi, tlbShootdown, timerTick, pageFaults, yield, stopped, cgroupQuota,
 		moved, steal, injectedDelay, ownWork,
-		costlyPackets, gap, manySmall, readerStopped, ringOverflow, skew, noisyPort, drops, smallBatches, overload,
-		threadEnded, noAnswer, noInput, nothing,
+		costlyPackets, gap, manySmall, readerStopped, ringOverflow, smallRing, noBuffers, skew, noisyPort, drops,
+		smallBatches, overload, threadEnded, noAnswer, noInput, nothing,
 	}
 }
 

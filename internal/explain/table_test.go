@@ -253,7 +253,7 @@ func takesTime(ev event) bool {
 }
 
 func allEvents() (out []event) {
-	for kind := kernel.KindGap; kind <= kernel.KindTraced; kind++ {
+	for kind := kernel.KindGap; kind <= kernel.KindFreezer; kind++ {
 		for why := kernel.Why(0); why <= kernel.WhyMoved; why++ {
 			for id := range 7 {
 				for _, name := range []string{"x", "ksoftirqd/1"} {

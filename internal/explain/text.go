@@ -51,7 +51,7 @@ func writeFix(b *strings.Builder, c *Cause) {
 
 func writeCause(b *strings.Builder, n int, c *Cause) {
 	fmt.Fprintf(b, "\n%d. %s [%s]\n", n, c.Title, c.Kind)
-	if cost := c.cost(); cost != "" {
+	if cost := c.Cost(); cost != "" {
 		fmt.Fprintf(b, "   cost: %s\n", cost)
 	}
 	if c.Why != "" {

@@ -108,6 +108,18 @@ func TestLimiter(t *testing.T) {
 			t.Fatalf("slow repair %d was refused", n)
 		}
 	}
+	// Nor are repairs that fail, such as a move to a CPU that is offline; they are not repeated at once.
+	offline := limiter{}
+	for n := range 50 {
+		at := now.Add(time.Duration(n) * failurePause)
+		if ok, oscillating := offline.allow(k, at); !ok || oscillating {
+			t.Fatalf("attempt %d: %t, %t", n, ok, oscillating)
+		}
+		offline.failed(k, at)
+		if ok, _ := offline.allow(k, at.Add(failurePause/2)); ok {
+			t.Fatal("a repair that failed is repeated at once")
+		}
+	}
 	if slow.forget(now.Add(time.Hour)); len(slow) != 0 {
 		t.Error("old repairs are not forgotten")
 	}

@@ -9,6 +9,7 @@ const (
 	oscillationRepairs = 5
 	oscillationSpan    = time.Minute
 	oscillationPause   = 10 * time.Minute
+	failurePause       = 30 * time.Second // a CPU that is offline comes back, or does not
 )
 
 // limiter counts the repairs of each thing.
@@ -41,6 +42,14 @@ func (l limiter) allow(k key, now time.Time) (ok, oscillating bool) {
 	}
 	r.times = append(r.times, now)
 	return true, false
+}
+
+// failed takes back the last repair: nobody undid it. The next attempt follows after a while.
+func (l limiter) failed(k key, now time.Time) {
+	if r := l[k]; r != nil && len(r.times) > 0 {
+		r.times = r.times[:len(r.times)-1]
+		r.until = now.Add(failurePause)
+	}
 }
 
 // forget drops old repairs, so that the map does not grow with threads that have ended.

@@ -173,6 +173,7 @@ func (g *guard) repair(ctx context.Context, m *topology.Machine, d drift, now ti
 		result = strings.TrimSpace(string(o.Result) + " " + o.Text)
 	}}
 	if err := site.Apply(ctx, []cores.Change{change(d)}); err != nil {
+		g.limit.failed(d.key, now)
 		tell(Failed, "", "%s: %v", d.Fix.Command(), err)
 		return
 	}
@@ -180,6 +181,7 @@ func (g *guard) repair(ctx context.Context, m *topology.Machine, d drift, now ti
 	case strings.HasPrefix(result, string(cores.Done)):
 		tell(Repaired, "", "%s", d.Fix.Command())
 	case !strings.HasPrefix(result, string(cores.Already)) && !strings.HasPrefix(result, string(cores.Gone)):
+		g.limit.failed(d.key, now)
 		tell(Failed, "", "%s: %s", d.Fix.Command(), result)
 	}
 }

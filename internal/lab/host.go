@@ -92,9 +92,12 @@ func (l *Lab) Configure(ctx context.Context, u Underlay) error {
 	for _, h := range l.Hosts {
 		var err error
 		var done state.Count
-		if h.Linux {
+		switch {
+		case h.Ovs:
+			err = l.ovsTunnels(ctx, h, u)
+		case h.Linux:
 			err = l.linuxTunnels(h, u)
-		} else {
+		default:
 			done, err = l.applyNode(ctx, h, u)
 		}
 		if err != nil {

@@ -19,7 +19,13 @@ const vxlanPort = 4789
 func (n Network) vxlanDevice() string { return fmt.Sprintf("vxlan%d", n.Vni) }
 
 func (l *Lab) linuxNetwork(g Guest) error {
+	if g.Host.Ovs {
+		return nil // startOvs
+	}
 	return namespace.Do(l.Netns(g.Host.Name), func() error {
+		if g.Second {
+			return enslave(g.Network.Name, g.Name())
+		}
 		return bridge(g.Network.Name, int(g.Network.MTU), g.Name())
 	})
 }
@@ -28,7 +34,7 @@ func (l *Lab) linuxNetwork(g Guest) error {
 func (l *Lab) linuxTunnels(h Host, u Underlay) error {
 	return namespace.Do(l.Netns(h.Name), func() error {
 		for _, g := range l.Guests() {
-			if g.Host != h {
+			if g.Host != h || len(l.Hosts) == 1 {
 				continue
 			}
 			if err := l.linuxVxlan(g, u); err != nil {
@@ -63,8 +69,7 @@ func (l *Lab) linuxVxlan(g Guest, u Underlay) error {
 	attrs := netlink.NewLinkAttrs()
 	attrs.Name, attrs.MTU, attrs.MasterIndex = n.vxlanDevice(), int(n.MTU), br.Attrs().Index
 	vx := &netlink.Vxlan{LinkAttrs: attrs, VxlanId: int(n.Vni), VtepDevIndex: fabric.Attrs().Index,
-		SrcAddr: net.ParseIP(g.Host.Address(u)), Port: vxlanPort, Learning: true, UDP6ZeroCSumTx: true,
-		UDP6ZeroCSumRx: true}
+		SrcAddr: net.ParseIP(g.Host.Address(u)), Port: vxlanPort, Learning: true}
 	if err := netlink.LinkAdd(vx); err != nil {
 		return err
 	}

@@ -38,6 +38,7 @@ func (l *Ledger) addNetns(name string) error {
 // end is one end of a veth pair.
 type end struct {
 	netns, name, mac string
+	wire             Wire
 }
 
 // wire connects two namespaces. Both ends are made in place, and never exist in the namespace of the machine.
@@ -72,8 +73,8 @@ func parseMAC(text string) net.HardwareAddr {
 	return mac
 }
 
-// up sets the MTU and brings an end up, without offloads: the other end has to see packets as on a wire, with
-// checksums.
+// up sets the MTU and brings an end up, with the offloads of its wire. A corelaned at the other end has to see packets
+// as on a cable, with checksums.
 func (e end) up(mtu int) error {
 	link, err := netlink.LinkByName(e.name)
 	if err != nil {
@@ -82,7 +83,13 @@ func (e end) up(mtu int) error {
 	if err := netlink.LinkSetMTU(link, mtu); err != nil {
 		return err
 	}
-	if err := namespace.OffloadsOff(e.name); err != nil {
+	switch e.wire {
+	case WireFinished:
+		err = namespace.OffloadsOff(e.name)
+	case WireCut:
+		err = namespace.SegmentationOff(e.name)
+	}
+	if err != nil {
 		return err
 	}
 	return netlink.LinkSetUp(link)
@@ -131,15 +138,27 @@ func bridge(name string, mtu int, ports ...string) error {
 		return fmt.Errorf("bridge %s: %w", name, err)
 	}
 	for _, port := range ports {
-		link, err := netlink.LinkByName(port)
-		if err == nil {
-			err = netlink.LinkSetMaster(link, br)
-		}
-		if err != nil {
-			return fmt.Errorf("bridge %s, port %s: %w", name, port, err)
+		if err := enslave(name, port); err != nil {
+			return err
 		}
 	}
 	return netlink.LinkSetUp(br)
+}
+
+// enslave makes an interface of the current namespace a port of a bridge.
+func enslave(bridge, port string) error {
+	br, err := netlink.LinkByName(bridge)
+	if err != nil {
+		return err
+	}
+	link, err := netlink.LinkByName(port)
+	if err == nil {
+		err = netlink.LinkSetMaster(link, br)
+	}
+	if err != nil {
+		return fmt.Errorf("bridge %s, port %s: %w", bridge, port, err)
+	}
+	return nil
 }
 
 // foreignProcesses lists processes in a lab's namespaces that the lab did not start. They keep the namespace alive

@@ -2,6 +2,8 @@
 package lab
 
 import (
+	"path/filepath"
+
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
 	"github.com/corelane/corelane/internal/state"
 )
@@ -9,20 +11,29 @@ import (
 const fabricPort = "fab0"
 
 // fabricDevice has a ring that is large enough for the time slice of another thread. It sends through the kernel's
-// queue, so that tcpdump sees its packets.
-const fabricDevice = "net_af_packet0,iface=" + fabricPort + ",framecnt=2048,qdisc_bypass=0"
+// queue, so that tcpdump sees its packets. packetDevice is a packet socket, for wires that keep some offloads.
+const (
+	fabricDevice = "net_af_packet0,iface=" + fabricPort + ",framecnt=2048,qdisc_bypass=0"
+	packetDevice = "net_af_packet0,iface=" + fabricPort + ",vnet=1"
+)
+
+// fabricRing of a memif: room for the windows of some TCP connections, in packets of MTU size.
+const fabricRing = 8192
 
 // Node is the desired state of a host of the lab, with tunnels over the given underlay.
 func (t Topology) Node(h Host, u Underlay) *state.State {
 	s := &state.State{Settings: state.DefaultSettings()}
-	s.Ports = append(s.Ports, &apiv1.Port{Name: fabricPort, Role: apiv1.PortRole_PORT_ROLE_FABRIC,
-		Device: &apiv1.Port_Dpdk{Dpdk: &apiv1.DpdkDevice{Devargs: fabricDevice}},
-		Mtu:    t.WireMTU, Addresses: []string{h.cidr(IPv4), h.cidr(IPv6)}})
+	if len(t.Hosts) > 1 {
+		s.Ports = append(s.Ports, t.fabric(h))
+	}
 	for _, g := range t.Guests() {
 		if g.Host != h {
 			continue
 		}
 		s.Ports = append(s.Ports, t.guestPort(g))
+		if g.Second { // the rest is that of the first one
+			continue
+		}
 		if g.Network.Bridge {
 			t.bridged(s, g, u)
 		} else {
@@ -33,9 +44,35 @@ func (t Topology) Node(h Host, u Underlay) *state.State {
 	return s
 }
 
+func (t Topology) sharesMemory() bool { return t.Wire == WireMemif || t.Wire == WireMemifWhole }
+
+func (t Topology) fabric(h Host) *apiv1.Port {
+	p := &apiv1.Port{Name: fabricPort, Role: apiv1.PortRole_PORT_ROLE_FABRIC,
+		Device: &apiv1.Port_Dpdk{Dpdk: &apiv1.DpdkDevice{Devargs: fabricDevice}},
+		Mtu:    t.WireMTU, Addresses: []string{h.cidr(IPv4), h.cidr(IPv6)}}
+	if t.Wire == WireCut || t.Wire == WireWhole {
+		p.Device = &apiv1.Port_Dpdk{Dpdk: &apiv1.DpdkDevice{Devargs: packetDevice}}
+	}
+	if t.sharesMemory() { // the first host is the server
+		m := &apiv1.MemifDevice{RingSize: fabricRing, WholeSegments: t.Wire == WireMemifWhole,
+			Socket: filepath.Join(Root, t.Name, t.Hosts[0].Name, "run", "fabric.sock")}
+		if h.Index != t.Hosts[0].Index {
+			m.Role = apiv1.MemifRole_MEMIF_ROLE_CLIENT
+		}
+		p.Device = &apiv1.Port_Memif{Memif: m}
+	}
+	return p
+}
+
 func (t Topology) guestPort(g Guest) *apiv1.Port {
 	p := &apiv1.Port{Name: g.Port(), Role: apiv1.PortRole_PORT_ROLE_TENANT, Mtu: g.Network.MTU,
 		Device: &apiv1.Port_Tap{Tap: &apiv1.TapDevice{Ifname: "eth0", Netns: t.Netns(g.Name())}}}
+	if g.Network.Vhost {
+		p.Device = &apiv1.Port_Vhost{Vhost: &apiv1.VhostDevice{Socket: t.vhostSocket(g)}}
+	}
+	if g.Network.Plain {
+		p.Offload = apiv1.Offload_OFFLOAD_NONE
+	}
 	if g.Network.Bridge {
 		p.Bridge = g.Network.Name
 		return p
@@ -44,6 +81,14 @@ func (t Topology) guestPort(g Guest) *apiv1.Port {
 	p.Gateways = []string{g.gatewayCidr(IPv4), g.gatewayCidr(IPv6)}
 	p.GuestAddresses = []string{g.Address(IPv4), g.Address(IPv6)}
 	return p
+}
+
+// vhostSocket is the one that a guest with a virtio-net device shares with the host's router.
+func (t Topology) vhostSocket(g Guest) string {
+	if g.Host.Ovs {
+		return filepath.Join(Root, t.Name, g.Name()+".vhost")
+	}
+	return filepath.Join(Root, t.Name, g.Host.Name, "run", g.Port()+".vhost")
 }
 
 // routed adds a VRF, a tunnel to each other host and routes to its subnets.

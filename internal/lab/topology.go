@@ -17,15 +17,28 @@ import (
 type Topology struct {
 	Name, Title string
 	WireMTU     uint32 // largest IP packet between hosts
+	Wire        Wire
 	Hosts       []Host // the one with Index n at n-1
 	Networks    []Network
 }
+
+// Wire is what connects the hosts.
+type Wire int
+
+const (
+	WireFinished   Wire = iota // veth pairs whose packets have MTU size and checksums, as on a cable
+	WireCut                    // veth pairs whose packets have MTU size. Guests' veth pairs keep all offloads
+	WireWhole                  // veth pairs with all offloads
+	WireMemif                  // shared memory between two Corelane hosts
+	WireMemifWhole             // the same, with large segments as one packet
+)
 
 // Host is a machine of the underlay.
 type Host struct {
 	Name  string
 	Index int  // 1, 2, ...: part of its addresses
 	Linux bool // the kernel has the tunnels, and there is no corelaned
+	Ovs   bool // Linux, but Open vSwitch is the bridge
 }
 
 // Network belongs to a tenant, and has one guest on each of its hosts.
@@ -36,6 +49,9 @@ type Network struct {
 	Bridge bool   // a bridge domain: all guests in one subnet; else a VRF with a subnet per host
 	Vni    uint32 // VXLAN and Geneve; 0: labels
 	MTU    uint32 // of the guests' interfaces
+	Twins  bool   // there are two guests on each host
+	Vhost  bool   // guests have virtio-net devices, on vhost-user ports; else they have taps or veth pairs
+	Plain  bool   // Corelane's ports offer the guests no offloads
 	Hosts  []string
 }
 
@@ -43,6 +59,7 @@ type Network struct {
 type Guest struct {
 	Network Network
 	Host    Host
+	Second  bool // of two on the host
 }
 
 // Underlay is the family of the addresses between hosts.
@@ -95,7 +112,7 @@ func Topologies() []Topology { return slices.Clone(topologies) }
 // Find returns a lab by its name: one of Topologies, or one that a measurement brings up for itself.
 func Find(name string) (Topology, error) {
 	var names []string
-	for _, t := range append(Topologies(), hostPath) {
+	for _, t := range append(append(Topologies(), hostPath), bulkTopologies...) {
 		if t.Name == name {
 			return t, nil
 		}
@@ -109,7 +126,10 @@ func (t Topology) Guests() []Guest {
 	var list []Guest
 	for _, n := range t.Networks {
 		for _, name := range n.Hosts {
-			list = append(list, Guest{n, t.host(name)})
+			list = append(list, Guest{Network: n, Host: t.host(name)})
+			if n.Twins {
+				list = append(list, Guest{Network: n, Host: t.host(name), Second: true})
+			}
 		}
 	}
 	return list
@@ -149,10 +169,25 @@ func (t Topology) peers(n Network, of Host) []Host {
 func (t Topology) Netns(of string) string { return "cl-" + t.Name + "-" + of }
 
 // Name returns the name of the guest for `lab run`.
-func (g Guest) Name() string { return g.Network.Name + "-" + g.Host.Name }
+func (g Guest) Name() string { return g.Network.Name + "-" + g.Host.Name + g.suffix() }
 
 // Port is the name of the guest's port on its host.
-func (g Guest) Port() string { return g.Network.Name }
+func (g Guest) Port() string { return g.Network.Name + g.suffix() }
+
+func (g Guest) suffix() string {
+	if g.Second {
+		return "-2"
+	}
+	return ""
+}
+
+// number is part of the guest's addresses.
+func (g Guest) number() int {
+	if g.Second {
+		return 100 + g.Host.Index
+	}
+	return g.Host.Index
+}
 
 // Address is the host's in the underlay.
 func (h Host) Address(u Underlay) string {
@@ -174,7 +209,7 @@ func (h Host) routerMac() string { return fmt.Sprintf("02:c1:00:00:02:%02x", h.I
 
 // Subnet returns the guest's subnet: the whole network's if it is bridged, else the host's part of it.
 func (g Guest) Subnet(u Underlay) string {
-	part := g.Host.Index
+	part := g.number()
 	if g.Network.Bridge {
 		part = 0
 	}
@@ -188,9 +223,9 @@ func (g Guest) Subnet(u Underlay) string {
 func (g Guest) Address(u Underlay) string {
 	base, _, _ := strings.Cut(g.Subnet(u), "/")
 	if u == IPv6 {
-		return fmt.Sprintf("%s%d", base, 10+g.Host.Index)
+		return fmt.Sprintf("%s%d", base, 10+g.number())
 	}
-	return fmt.Sprintf("%s%d", strings.TrimSuffix(base, "0"), 10+g.Host.Index)
+	return fmt.Sprintf("%s%d", strings.TrimSuffix(base, "0"), 10+g.number())
 }
 
 // Gateway returns the address of the gateway of a routed guest.

@@ -12,7 +12,7 @@ import (
 
 // The file of every host is valid, and means the same when it is loaded.
 func TestNodesAreValid(t *testing.T) {
-	for _, topology := range Topologies() {
+	for _, topology := range append(Topologies(), bulkTopologies...) {
 		for _, h := range topology.Hosts {
 			if h.Linux {
 				continue
@@ -55,7 +55,7 @@ func TestUnderlayChangesOnlyTunnels(t *testing.T) {
 
 // Both ends of a tunnel agree: the label or VNI that one sends is known at the other.
 func TestTunnelsMeet(t *testing.T) {
-	for _, topology := range Topologies() {
+	for _, topology := range append(Topologies(), bulkTopologies...) {
 		for _, n := range topology.Networks {
 			for _, from := range n.Hosts {
 				for _, to := range topology.peers(n, topology.host(from)) {

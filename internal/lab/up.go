@@ -15,6 +15,7 @@ import (
 
 	"github.com/corelane/corelane/internal/namespace"
 	"github.com/corelane/corelane/internal/process"
+	"github.com/corelane/corelane/internal/vhostguest"
 )
 
 // Options of a new lab.
@@ -35,6 +36,7 @@ type Lab struct {
 	Topology
 	Ledger *Ledger
 	say    func(string)
+	guests []*vhostguest.Guest // of networks with vhost-user ports: they end with this program
 }
 
 const (
@@ -81,7 +83,7 @@ func BringUp(ctx context.Context, t Topology, o Options) (*Lab, error) {
 	}
 	l := &Lab{Topology: t, Ledger: ledger, say: o.Say}
 	if err := l.build(ctx, daemon, o); err != nil {
-		return nil, errors.Join(err, l.Ledger.tearDown(o.Say))
+		return nil, errors.Join(err, l.endGuests(), l.Ledger.tearDown(o.Say))
 	}
 	return l, nil
 }
@@ -111,10 +113,21 @@ func (l *Lab) build(ctx context.Context, daemon string, o Options) error {
 			return err
 		}
 	}
+	for i, h := range l.Hosts {
+		if !h.Ovs {
+			continue
+		}
+		if err := l.startOvs(ctx, h, cpus[i%len(cpus)]); err != nil {
+			return fmt.Errorf("host %s: %w", h.Name, err)
+		}
+	}
 	if err := l.Configure(ctx, o.Underlay); err != nil {
 		return err
 	}
 	for _, g := range l.Guests() {
+		if err := l.startVhost(g); err != nil {
+			return err
+		}
 		if err := l.dressGuest(g); err != nil {
 			return err
 		}
@@ -183,9 +196,12 @@ func (l *Lab) namespaces() []string {
 
 // plugHosts connects two hosts directly, and more than two through a bridge.
 func (l *Lab) plugHosts() error {
+	if len(l.Hosts) == 1 || l.sharesMemory() {
+		return nil
+	}
 	ends := make([]end, len(l.Hosts))
 	for i, h := range l.Hosts {
-		ends[i] = end{l.Netns(h.Name), fabricPort, h.mac()}
+		ends[i] = end{l.Netns(h.Name), fabricPort, h.mac(), l.Wire}
 	}
 	if !l.hasSwitch() {
 		return wire(ends[0], ends[1], int(l.WireMTU))
@@ -193,7 +209,7 @@ func (l *Lab) plugHosts() error {
 	var ports []string
 	for i, h := range l.Hosts {
 		ports = append(ports, h.Name)
-		if err := wire(ends[i], end{l.Netns(switchName), h.Name, ""}, int(l.WireMTU)); err != nil {
+		if err := wire(ends[i], end{l.Netns(switchName), h.Name, "", l.Wire}, int(l.WireMTU)); err != nil {
 			return err
 		}
 	}
@@ -206,20 +222,36 @@ func (l *Lab) plugHosts() error {
 }
 
 func (l *Lab) prepareHost(h Host) error {
+	if len(l.Hosts) == 1 && !h.Linux || l.sharesMemory() {
+		return nil
+	}
 	if !h.Linux { // the interface is corelaned's: the kernel must not send on it
 		return namespace.Do(l.Netns(h.Name), func() error {
+			if l.Wire == WireCut {
+				if err := namespace.ReceiveTogether(fabricPort); err != nil {
+					return err
+				}
+			}
 			return namespace.Sysctl("net/ipv6/conf/"+fabricPort+"/disable_ipv6", "1")
 		})
 	}
-	err := namespace.Do(l.Netns(h.Name), func() error { return addresses(fabricPort, h.cidr(IPv4), h.cidr(IPv6)) })
-	if err != nil {
-		return err
+	if len(l.Hosts) > 1 && !h.Ovs {
+		err := namespace.Do(l.Netns(h.Name), func() error {
+			return addresses(fabricPort, h.cidr(IPv4), h.cidr(IPv6))
+		})
+		if err != nil {
+			return err
+		}
 	}
 	for _, g := range l.Guests() {
-		if g.Host != h {
+		if g.Host != h || g.Network.Vhost {
 			continue
 		}
-		if err := wire(end{l.Netns(h.Name), g.Name(), ""}, end{l.Netns(g.Name()), "eth0", ""},
+		offloads := l.Wire
+		if offloads == WireCut {
+			offloads = WireWhole
+		}
+		if err := wire(end{l.Netns(h.Name), g.Name(), "", offloads}, end{l.Netns(g.Name()), "eth0", "", offloads},
 			int(g.Network.MTU)); err != nil {
 			return err
 		}

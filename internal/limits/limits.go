@@ -31,6 +31,11 @@ func OfChoice(od protoreflect.OneofDescriptor) *apiv1.Limits {
 	return &apiv1.Limits{}
 }
 
+// Items is the largest number of items of a list.
+func Items(m proto.Message, field protoreflect.Name) int {
+	return int(Of(m.ProtoReflect().Descriptor().Fields().ByName(field)).Items)
+}
+
 // Encapsulation returns the properties of a kind of tunnel, never nil.
 func Encapsulation(e apiv1.Encap) *apiv1.Encapsulation {
 	if value := e.Descriptor().Values().ByNumber(e.Number()); value != nil {
@@ -59,6 +64,13 @@ func Encapsulations() []apiv1.Encap {
 		}
 	}
 	return list
+}
+
+// EncapsulationsWith lists the encapsulations that use a field of a tunnel, such as "label" or "vni".
+func EncapsulationsWith(field string) []apiv1.Encap {
+	return slices.DeleteFunc(Encapsulations(), func(e apiv1.Encap) bool {
+		return !slices.Contains(Encapsulation(e).Fields, field)
+	})
 }
 
 // EncapsulationFields lists the fields that only some kinds of tunnels have.

@@ -22,7 +22,14 @@ func SegmentationOff(device string) error {
 		"tx-generic-segmentation"})
 }
 
-func turnOff(device string, names []string) error {
+// ReceiveTogether lets the kernel join the datagrams that a device receives (UDP GRO).
+func ReceiveTogether(device string) error {
+	return turn(device, []string{"rx-gro", "rx-udp-gro-forwarding"}, true)
+}
+
+func turnOff(device string, names []string) error { return turn(device, names, false) }
+
+func turn(device string, names []string, on bool) error {
 	e, err := ethtool.NewEthtool()
 	if err != nil {
 		return err
@@ -32,16 +39,16 @@ func turnOff(device string, names []string) error {
 	if err != nil {
 		return fmt.Errorf("offloads of %s: %w", device, err)
 	}
-	off := map[string]bool{}
+	change := map[string]bool{}
 	for _, name := range names {
-		if have[name] {
-			off[name] = false
+		if state, known := have[name]; known && state != on {
+			change[name] = on
 		}
 	}
-	if len(off) == 0 {
+	if len(change) == 0 {
 		return nil
 	}
-	if err := e.Change(device, off); err != nil {
+	if err := e.Change(device, change); err != nil {
 		return fmt.Errorf("offloads of %s: %w", device, err)
 	}
 	return nil

@@ -204,7 +204,7 @@ func layoutDiff(plan, machine []string) string {
 		have, lack map[string][]string
 		text       string
 	}{{planned, real, "only the plan has"}, {real, planned, "only this machine has"}} {
-		for _, key := range sortedKeys(x.have) {
+		for _, key := range slices.Sorted(maps.Keys(x.have)) {
 			var odd []string
 			for _, word := range x.have[key] {
 				if !slices.Contains(x.lack[key], word) {

@@ -3,6 +3,7 @@ package plan
 
 import (
 	"fmt"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -38,7 +39,7 @@ func limits(m *topology.Machine) map[string]float64 {
 // quota refuses workers that would use up a quota, because the kernel would stop them for the rest of each period.
 func (k *maker) quota() error {
 	workers := k.w.Forwarding + k.w.IsolatedRx + k.w.HostPath
-	for _, group := range sortedKeys(limits(k.m)) {
+	for _, group := range slices.Sorted(maps.Keys(limits(k.m))) {
 		cpus := limits(k.m)[group]
 		if workers == 0 || float64(workers) < cpus {
 			continue
@@ -53,15 +54,6 @@ func (k *maker) quota() error {
 				"threads share", workers, cpus, group)
 	}
 	return nil
-}
-
-func sortedKeys[T any](m map[string]T) []string {
-	var keys []string
-	for key := range m {
-		keys = append(keys, key)
-	}
-	slices.Sort(keys)
-	return keys
 }
 
 // notes collects warnings.
@@ -94,7 +86,7 @@ func (k *maker) warnMachine(n *notes) {
 		"programs off its CPUs")
 	n.when(k.unsure, "the siblings of some CPUs are unknown: each is planned as a core of its own, which may be wrong")
 	k.warnUnread(n)
-	for _, group := range sortedKeys(limits(k.m)) {
+	for _, group := range slices.Sorted(maps.Keys(limits(k.m))) {
 		n.when(true, "cgroup %s has a quota of %.2g CPUs: when it is used up, the kernel stops workers for the rest "+
 			"of the period; set its cpu.max to max",
 			group, limits(k.m)[group])

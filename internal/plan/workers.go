@@ -120,12 +120,23 @@ func (k *maker) takeWorker(node int, pair bool) int {
 			return free[0]
 		case len(free) == c.cpus.Len() && (found == nil || pair && len(free) > 1 && found.cpus.Len() == 1):
 			found = c
+		case len(free) == c.cpus.Len() && k.wastesLess(c, found):
+			found = c // no sibling has to stay idle
 		}
 	}
 	if found == nil {
 		return -1
 	}
 	return k.free(found)[0]
+}
+
+// wastesLess reports whether a core without siblings is as good for a worker alone as one with. Siblings that belong to
+// others, as a container's may, do not count as missing.
+func (k *maker) wastesLess(c, found *core) bool {
+	real := k.cpu[c.cpus.First()].Siblings.Len()
+	return !k.w.ShareCores && k.w.IsolatedRx == 0 && real == c.cpus.Len() && real < found.cpus.Len() &&
+		c.kind() == found.kind() &&
+		c.domain == found.domain && c.isolated == found.isolated && c.speed.Favoured == found.speed.Favoured
 }
 
 // unit names what a worker needs, for errors.

@@ -18,6 +18,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/corelane/corelane/internal/cpuset"
 )
 
 // Host is the machine that this program runs on.
@@ -37,6 +39,15 @@ func (r Root) Read(name string) (string, error) {
 		err = &fs.PathError{Op: "read", Path: name, Err: fs.ErrNotExist}
 	}
 	return string(text), err
+}
+
+// CPUs reads a list of CPUs below sys/devices/system/cpu: "online", "isolated", "cpu3/topology/thread_siblings_list".
+func (r Root) CPUs(name string) (cpuset.Set, error) {
+	text, err := r.Read(filepath.Join("sys/devices/system/cpu", name))
+	if err != nil {
+		return cpuset.Set{}, err
+	}
+	return cpuset.Parse(text)
 }
 
 // ThreadDir is the directory of a thread: "proc/7/task/8".

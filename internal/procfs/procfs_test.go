@@ -89,7 +89,7 @@ func TestSince(t *testing.T) {
 func TestTask(t *testing.T) {
 	for _, name := range []string{"sh", "a) S 1", "x y", ")(", "a (b) c"} {
 		s, err := ParseTask("12 (" + name + ")" + rest)
-		want := Task{12, name, 'S', 1, 69238848, 7, 9, 70, 4711, 3, 50, 1}
+		want := Task{12, name, 'S', 1, 69238848, 7, 9, 70, 4711, 3, 50, 0, 1}
 		if err != nil || s != want || !s.Kernel() || !s.Fixed() {
 			t.Errorf("%q: %+v %v", name, s, err)
 		}
@@ -151,10 +151,10 @@ func TestCPUInfo(t *testing.T) {
 }
 
 func TestSmallFiles(t *testing.T) {
-	if n, err := ParseRunDelay("100 200 3\n"); n != 200 || err != nil {
+	if ran, n, err := ParseSchedstat("100 200 3\n"); ran != 100 || n != 200 || err != nil {
 		t.Error(n, err)
 	}
-	if n, err := ParseRunDelay("100"); err == nil {
+	if _, n, err := ParseSchedstat("100"); err == nil {
 		t.Error(n)
 	}
 	if s, err := ParseUptime("20.5 30.0\n"); s != 20.5 || err != nil {
@@ -240,6 +240,9 @@ func TestHost(t *testing.T) {
 
 func FuzzStat(f *testing.F) {
 	f.Add(stat)
+	for _, text := range []string{"intr 5\n", "cpu65536 1 2 3 4 5 6 7 8\n", "cpu0 1 2 3\n", "cpu0 1 2 3 4 5 6 7 -8\n"} {
+		f.Add(text)
+	}
 	f.Fuzz(func(t *testing.T, text string) {
 		cpus, err := ParseStat(text)
 		for id, c := range cpus {
@@ -251,7 +254,10 @@ func FuzzStat(f *testing.F) {
 }
 
 func FuzzInterrupts(f *testing.F) {
-	f.Add(interrupts)
+	for _, text := range []string{interrupts, "", "no CPUs\n",
+		"CPU0 CPU1\nno label\n 24: 1\nERR: 0\n 25: 1 2 x 5-fasteoi\n"} {
+		f.Add(text)
+	}
 	f.Fuzz(func(t *testing.T, text string) {
 		rows, _, err := ParseInterrupts(text)
 		for _, r := range rows {
@@ -268,6 +274,9 @@ func FuzzInterrupts(f *testing.F) {
 
 func FuzzTask(f *testing.F) {
 	f.Add("12 (a) b (c))" + rest)
+	for _, text := range []string{"12 a", "12 (a) S 1 2", "x (a)" + rest, "12 (a)" + strings.Repeat(" x", 50)} {
+		f.Add(text)
+	}
 	f.Fuzz(func(t *testing.T, text string) {
 		if s, err := ParseTask(text); err == nil && (s.TID <= 0 || s.State == 0 ||
 			!strings.ContainsAny(text, "0123456789")) {
@@ -280,11 +289,17 @@ func FuzzSmallFiles(f *testing.F) {
 	f.Add("5:cpuset:/x\n0::/z")
 	f.Add("Udp: InDatagrams RcvbufErrors\nUdp: 5 6\n")
 	f.Add("20.5 30.0\n")
+	f.Add("100 200 3\n")
+	f.Add("100\n")
+	f.Add("5:cpu,cpuacct:/x\nx\n0::/z")
+	f.Add("model name : AMD EPYC\nCPU implementer : 0x41\nCPU part : 0xd0c\nflags : fpu hypervisor\nprocessor : x\n")
+	f.Add("Udp6RcvbufErrors 5\nIp: MaxConn In\nIp: -1 6\n")
+	f.Add("00000000: 00000002 00000000 00010000 0001 01 1234 /run/x.sock\n")
 	f.Fuzz(func(t *testing.T, text string) {
 		if path, version := ParseCgroup(text, "cpu"); version == 0 && path != "" || !strings.Contains(text, path) {
 			t.Errorf("%q: %q of version %d", text, path, version)
 		}
-		if n, err := ParseRunDelay(text); err == nil && n < 0 {
+		if _, n, err := ParseSchedstat(text); err == nil && n < 0 {
 			t.Errorf("%q: %d", text, n)
 		}
 		if s, err := ParseUptime(text); err == nil && !(s >= 0) {

@@ -20,7 +20,8 @@ type Task struct {
 	Ticks        int64 // user and system time
 	Started      int64 // ticks after boot: tells a thread from a later one of the same number
 	LastCPU      int
-	Priority     int
+	Priority     int // real-time priority
+	Nice         int
 	Policy       int // SCHED_ of include/uapi/linux/sched.h
 }
 
@@ -57,7 +58,7 @@ func ParseTask(text string) (t Task, err error) {
 	t = Task{
 		Name: strings.ToValidUTF8(text[open+1:end], "?"), State: fields[0][0], PPID: int(at(4)), Flags: at(9),
 		Minor: at(10), Major: at(12), Ticks: at(14) + at(15), Started: at(22),
-		LastCPU: int(at(39)), Priority: int(at(40)), Policy: int(at(41)),
+		LastCPU: int(at(39)), Priority: int(at(40)), Nice: int(at(19)), Policy: int(at(41)),
 	}
 	if t.TID, _ = strconv.Atoi(strings.TrimSpace(text[:open])); t.TID <= 0 {
 		return t, errors.New("has no thread id")
@@ -76,13 +77,17 @@ func ParseStatus(text string) map[string]string {
 	return values
 }
 
-// ParseRunDelay reads from a schedstat file how long a thread was ready to run without a CPU, in ns.
-func ParseRunDelay(text string) (int64, error) {
+// ParseSchedstat reads how long a thread ran, and how long it was ready to run without a CPU, in ns.
+func ParseSchedstat(text string) (ran, waited int64, err error) {
 	f := strings.Fields(text)
 	if len(f) < 2 {
-		return 0, fmt.Errorf("'%.40s' is not a line of schedstat", strings.ToValidUTF8(text, "?"))
+		return 0, 0, fmt.Errorf("'%.40s' is not a line of schedstat", strings.ToValidUTF8(text, "?"))
 	}
-	return count(f[1])
+	if ran, err = count(f[0]); err != nil {
+		return 0, 0, err
+	}
+	waited, err = count(f[1])
+	return ran, waited, err
 }
 
 // ParseCgroup finds a controller's group in /proc/PID/cgroup: that of version 1 if the controller has a hierarchy of

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/containerd/ttrpc"
+	"google.golang.org/grpc/codes"
 
 	"github.com/corelane/corelane/internal/api"
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
@@ -31,7 +32,12 @@ func Apply(ctx context.Context, c *api.Client, ops []Op, after func(Op)) (Count,
 	var done Count
 	for i := 0; i < len(ops); {
 		batch := ops[i : i+batchSize(ops[i:])]
-		if err := do(ctx, c, batch); err != nil {
+		err := do(ctx, c, batch)
+		if len(batch) > 1 && unknownCall(err) { // an older daemon has no such batches
+			batch = batch[:1]
+			err = do(ctx, c, batch)
+		}
+		if err != nil {
 			return done, &ApplyError{done, CountOps(ops[i:]), refusedOf(batch, err), err}
 		}
 		for _, op := range batch {
@@ -45,10 +51,22 @@ func Apply(ctx context.Context, c *api.Client, ops []Op, after func(Op)) (Count,
 	return done, nil
 }
 
+func unknownCall(err error) bool {
+	var refused *api.Error
+	return errors.As(err, &refused) && refused.Code == codes.Unimplemented
+}
+
 // batchSize is the number of operations, from the first one on, that one request carries out.
 func batchSize(ops []Op) int {
-	n := 1
-	for n < len(ops) && n < RuleBatch && ops[0].Noun == "rule" && ops[n].Noun == "rule" && ops[n].Verb == ops[0].Verb {
+	n, most := 1, 1
+	if ops[0].Noun == "rule" {
+		most = RuleBatch
+	} else if ops[0].Verb == Add {
+		most = nounByName[ops[0].Noun].mostOf("AddAll")
+	} else if ops[0].Verb == Del {
+		most = nounByName[ops[0].Noun].mostOf("DelAll")
+	}
+	for n < len(ops) && n < most && ops[n].Noun == ops[0].Noun && ops[n].Verb == ops[0].Verb {
 		n++
 	}
 	return n
@@ -58,7 +76,7 @@ func batchSize(ops []Op) int {
 func refusedOf(ops []Op, err error) Op {
 	var refused *api.Error
 	op := ops[0]
-	if op.Noun == "rule" && errors.As(err, &refused) && int(refused.Index) < len(ops) {
+	if len(ops) > 1 && errors.As(err, &refused) && int(refused.Index) < len(ops) {
 		return ops[refused.Index]
 	}
 	if op.Noun == "route" && errors.As(err, &refused) && int(refused.Index) < len(op.Routes) {
@@ -80,20 +98,21 @@ func do(ctx context.Context, c *api.Client, ops []Op) error {
 		return doRules(ctx, c, ops)
 	}
 	n := nounByName[op.Noun]
-	switch op.Verb {
-	case Add:
+	switch {
+	case len(ops) > 1 && op.Verb == Del:
+		return n.delAll(ctx, c, ops)
+	case len(ops) > 1:
+		return n.addAll(ctx, c, ops)
+	case op.Verb == Add:
 		return n.add(ctx, c, op.New)
-	case Set:
+	case op.Verb == Set:
 		return n.set(ctx, c, op.New, op.Fields)
 	}
 	return n.del(ctx, c, op.Old)
 }
 
 func (op Op) doRoutes(ctx context.Context, c *api.Client) error {
-	list := make([]*apiv1.Route, len(op.Routes))
-	for i, r := range op.Routes {
-		list[i] = r.message()
-	}
+	list := messages(op.Routes)
 	if op.Verb == Del {
 		return call(ctx, c, apiv1.NewRoutesClient, apiv1.RoutesClient.Del, &apiv1.RouteDelRequest{Routes: list})
 	}

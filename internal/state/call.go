@@ -4,6 +4,7 @@ package state
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/containerd/ttrpc"
 	"google.golang.org/protobuf/proto"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/corelane/corelane/internal/api"
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
+	"github.com/corelane/corelane/internal/limits"
 )
 
 // The methods of a noun's service are found by name: Add, Set, Del, List.
@@ -34,6 +36,40 @@ func (n *noun) add(ctx context.Context, c *api.Client, m proto.Message) error {
 	return n.do(ctx, c, "Add", m, nil)
 }
 
+// mostOf is the number of objects of one request: AddAll or DelAll.
+func (n *noun) mostOf(name protoreflect.Name) int {
+	method := n.method(name)
+	if method == nil {
+		return 1
+	}
+	return int(limits.Of(method.Input().Fields().Get(0)).Items)
+}
+
+// addAll adds the objects of several operations in one request, which adds all of them or none.
+func (n *noun) addAll(ctx context.Context, c *api.Client, ops []Op) error {
+	method := n.method("AddAll")
+	req := newOf(method.Input())
+	list := req.ProtoReflect().Mutable(method.Input().Fields().Get(0)).List()
+	for _, op := range ops {
+		list.Append(protoreflect.ValueOfMessage(op.New.ProtoReflect()))
+	}
+	return n.request(ctx, c, method, req)
+}
+
+// delAll deletes the objects of several operations in one request, which deletes all of them or none. Its only field
+// lists their keys: 'ids' those of the field 'id'.
+func (n *noun) delAll(ctx context.Context, c *api.Client, ops []Op) error {
+	method := n.method("DelAll")
+	req := newOf(method.Input())
+	keys := method.Input().Fields().Get(0)
+	key := n.message.Descriptor().Fields().ByName(protoreflect.Name(strings.TrimSuffix(string(keys.Name()), "s")))
+	list := req.ProtoReflect().Mutable(keys).List()
+	for _, op := range ops {
+		list.Append(op.Old.ProtoReflect().Get(key))
+	}
+	return n.request(ctx, c, method, req)
+}
+
 // set changes fields of an object, by Set or by an Add that replaces it.
 func (n *noun) set(ctx context.Context, c *api.Client, m proto.Message, fields []string) error {
 	if n.method("Set") != nil {
@@ -51,8 +87,14 @@ func (n *noun) do(ctx context.Context, c *api.Client, name protoreflect.Name, m 
 	if method == nil {
 		return fmt.Errorf("%s has no method %s", n.service.FullName(), name)
 	}
-	req, resp := newOf(method.Input()), newOf(method.Output())
+	req := newOf(method.Input())
 	fillRequest(req.ProtoReflect(), m.ProtoReflect(), fields)
+	return n.request(ctx, c, method, req)
+}
+
+func (n *noun) request(ctx context.Context, c *api.Client, method protoreflect.MethodDescriptor,
+	req proto.Message) error {
+	resp := newOf(method.Output())
 	_, err := api.Call(ctx, c, sameClient,
 		func(t *ttrpc.Client, ctx context.Context, req proto.Message) (proto.Message, error) {
 			return resp, t.Call(ctx, string(n.service.FullName()), string(method.Name()), req, resp)

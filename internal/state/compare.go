@@ -17,6 +17,9 @@ var portSettable = limits.Settable((*apiv1.Port)(nil).ProtoReflect().Descriptor(
 // changed lists the fields and oneofs in which an object differs from the wanted one. Fields that the wanted object
 // leaves to the node do not differ.
 func changed(want, have proto.Message) []string {
+	if want == have {
+		return nil
+	}
 	w := proto.Clone(want).ProtoReflect()
 	h := have.ProtoReflect()
 	fill(w, h)

@@ -23,6 +23,7 @@ func (l *loader) object(section, path string, n *yaml.Node) {
 	before := len(l.errs)
 	l.message(n, m.ProtoReflect(), path)
 	if len(l.errs) > before {
+		l.broken = append(l.broken, pending{section: section, key: keyOf(m)})
 		return
 	}
 	l.check(section, path, n, m)

@@ -73,10 +73,11 @@ type differ struct {
 
 func newDiffer(want, have *State) *differ {
 	d := &differ{wantState: want, haveState: have, want: index(want), have: index(have),
-		gone: map[string]map[string]string{"vrfs": {}, "bridges": {}, "ports": {}, "nexthops": {}}}
+		gone: map[string]map[string]string{"vrfs": {}, "bridges": {}, "ports": {}, "nexthops": {}, "services": {}}}
 	d.findGone()
 	d.findGoneNexthops()
 	d.findClashes()
+	d.findGoneServices()
 	d.routes = diffRoutes(want.Routes, have.Routes, d.routeGone)
 	d.findPinned()
 	return d
@@ -132,7 +133,7 @@ func (d *differ) findGone() {
 	for key, m := range d.have["ports"] {
 		d.findGonePort(key, m.(*apiv1.Port))
 	}
-	d.findGoneHosts()
+	d.findGoneDependents()
 }
 
 type numbered interface{ GetId() uint32 }
@@ -191,6 +192,8 @@ func (d *differ) dependsOnGone(m proto.Message) bool {
 	switch m := m.(type) {
 	case *apiv1.NatRule:
 		return d.natClash[m.Id] || d.namesGone(m)
+	case *apiv1.Service:
+		return d.isGone("services", m.Name)
 	case *apiv1.Mac:
 		return d.goneTunnel(m.GetNexthop()) || d.leaves(m.GetPort()) || d.namesGone(m)
 	case *apiv1.HostSteer:

@@ -59,7 +59,8 @@ func (d *differ) findPinned() {
 	}
 }
 
-// delNexthops deletes groups before their members: early those that no object refers to any more, late the rest.
+// delNexthops deletes groups before their members. Called early, it deletes the next hops that no object refers to any
+// more and those that are replaced; called late, it deletes the rest.
 func (d *differ) delNexthops(late bool) {
 	for _, have := range groupsLast(d.haveState.Nexthops, -1) {
 		key := keyOf(have)

@@ -13,13 +13,13 @@ import (
 // removed from the port that has it.
 func (d *differ) ports() {
 	left := d.takeAddresses()
-	for _, want := range d.wantState.Ports {
+	for _, want := range narrowedFirst(d.wantState.Ports, left) {
 		want = d.withMirror(want)
 		if have := left[want.Name]; have != nil && len(changed(want, have)) > 0 {
 			d.op(Set, "ports", want, have, "")
 		}
 	}
-	for _, want := range hostsLast(d.wantState.Ports) {
+	for _, want := range dependentsLast(d.wantState.Ports) {
 		if left[want.Name] == nil {
 			d.op(Add, "ports", d.withMirror(want), nil, "")
 		}
@@ -52,7 +52,7 @@ func (d *differ) takeAddresses() map[string]*apiv1.Port {
 		})
 		why := "another port gets the address"
 		if next := vrf[have.Bridge]; have.Bridge != "" && have.Vrf != "" && next != "" && next != have.Vrf {
-			less.Vrf, less.Gateways, less.GuestAddresses = "", nil, nil
+			less.Vrf, less.Gateways = "", nil
 			less.FlowLimit, less.FlowRate = 0, 0
 			less.Stateful, less.EgressRules, less.IngressRules = false, "", ""
 			less.EgressMeter, less.IngressMeter, less.Mirror = "", "", ""
@@ -89,7 +89,8 @@ func keep(list []string, ok func(string) bool) []string {
 	return out
 }
 
-// addressKeys returns the prefixes that only one port can have: Vrf and Prefix of a Route. Several may share a gateway.
+// addressKeys returns the prefixes that only one port can have: Vrf and Prefix of a Route. Several may share a gateway,
+// and guests that are only bridged any address.
 func addressKeys(p *apiv1.Port) []Route {
 	var keys []Route
 	for _, a := range p.Addresses {
@@ -111,6 +112,9 @@ func fabricKeys(cidr string) []Route {
 }
 
 func guestKeys(p *apiv1.Port, address string) []Route {
+	if p.Vrf == "" {
+		return nil
+	}
 	if a, err := netip.ParseAddr(address); err == nil {
 		return []Route{{Vrf: p.Vrf, Prefix: host(a)}}
 	}

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"google.golang.org/protobuf/proto"
+
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
 )
 
@@ -206,6 +208,106 @@ func TestRoutesGoInBatches(t *testing.T) {
 	}
 }
 
+// New addresses of a bridge are added in few requests; a refused request names the address that is to blame, and adds
+// none.
+func TestAddressesGoInBatches(t *testing.T) {
+	m := newModel()
+	c := m.serve(t)
+	want := load(t, baseYAML+"bridges: [{name: lan}]\n")
+	for i := range 5000 {
+		want.Macs = append(want.Macs, &apiv1.Mac{Bridge: "lan", Mac: fmt.Sprintf("02:77:00:00:%02x:%02x", i>>8, i&255),
+			Target: &apiv1.Mac_Nexthop{Nexthop: 2}})
+	}
+	want.Normalize()
+	have, err := Read(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ops := Diff(want, have)
+	const taken = "lan 02:77:00:00:13:00" // number 4864: in the second request
+	m.objects["macs"][taken] = &apiv1.Mac{}
+	_, err = Apply(t.Context(), c, ops, nil)
+	var stopped *ApplyError
+	if !errors.As(err, &stopped) || stopped.Op.Key != taken {
+		t.Fatalf("%v", err)
+	}
+	if n := len(m.objects["macs"]); n != 4096+1 {
+		t.Errorf("%d addresses are there", n)
+	}
+	delete(m.objects["macs"], taken)
+	if have, err = Read(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	m.calls = 0
+	if _, err = Apply(t.Context(), c, Diff(want, have), nil); err != nil || m.calls != 1 {
+		t.Errorf("%d calls for the rest: %v", m.calls, err)
+	}
+}
+
+// Next hops that nothing refers to go in few requests; a refused request names the one that is to blame, and all of its
+// next hops stay.
+func TestNexthopsAreDeletedInBatches(t *testing.T) {
+	m := newModel()
+	c := m.serve(t)
+	want, more := load(t, baseYAML), load(t, baseYAML)
+	for id := range uint32(1500) {
+		more.Nexthops = append(more.Nexthops, &apiv1.Nexthop{Id: 1000 + id,
+			Kind: &apiv1.Nexthop_Discard{Discard: &apiv1.Empty{}}})
+	}
+	more.Normalize()
+	have, err := Read(t.Context(), c)
+	if err == nil {
+		_, err = Apply(t.Context(), c, Diff(more, have), nil)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	there := len(m.objects["nexthops"])
+	ops := Diff(want, more)
+	const absent = "2100" // in the second request
+	gone := m.objects["nexthops"][absent]
+	delete(m.objects["nexthops"], absent)
+	_, err = Apply(t.Context(), c, ops, nil)
+	var stopped *ApplyError
+	if !errors.As(err, &stopped) || stopped.Op.Key != absent {
+		t.Fatalf("%v", err)
+	}
+	if n := len(m.objects["nexthops"]); n != there-1024-1 {
+		t.Errorf("%d next hops of %d are there", n, there)
+	}
+	m.objects["nexthops"][absent] = gone
+	if have, err = Read(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	m.calls = 0
+	if _, err = Apply(t.Context(), c, Diff(want, have), nil); err != nil || m.calls != 1 {
+		t.Errorf("%d calls for the rest: %v", m.calls, err)
+	}
+}
+
+// An agent may be newer than the daemon for a while: what the daemon does not know as a batch goes one by one.
+func TestOldDaemonDeletesOneByOne(t *testing.T) {
+	m := newModel()
+	c := m.serve(t)
+	m.old = true
+	want, more := load(t, baseYAML), load(t, baseYAML)
+	for id := range uint32(5) {
+		more.Nexthops = append(more.Nexthops, &apiv1.Nexthop{Id: 1000 + id,
+			Kind: &apiv1.Nexthop_Discard{Discard: &apiv1.Empty{}}})
+	}
+	more.Normalize()
+	have, err := Read(t.Context(), c)
+	if err == nil {
+		_, err = Apply(t.Context(), c, Diff(more, have), nil)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if done, err := Apply(t.Context(), c, Diff(want, more), nil); err != nil || done.Del != 5 {
+		t.Errorf("%v: %v", done, err)
+	}
+}
+
 func TestApplyStopsAtTheFirstRefusal(t *testing.T) {
 	m := newModel()
 	c := m.serve(t)
@@ -234,5 +336,19 @@ func TestApplyStopsAtTheFirstRefusal(t *testing.T) {
 	}
 	if rest := Diff(load(t, baseYAML), have); len(rest) != len(ops)-3 {
 		t.Errorf("left to do:\n%s", planned(t, rest))
+	}
+}
+
+func TestMessages(t *testing.T) {
+	routes := []Route{{Vrf: "red", Prefix: netip.MustParsePrefix("10.0.0.0/8"), Nexthop: 2},
+		{Vrf: "blue", Prefix: netip.MustParsePrefix("2001:db8::/32"), Nexthop: 3},
+		{Vrf: "red", Prefix: netip.MustParsePrefix("0.0.0.0/0"), Nexthop: 4}}
+	for i, m := range messages(routes) {
+		if !proto.Equal(m, routes[i].message()) {
+			t.Errorf("%v, want %v", m, routes[i].message())
+		}
+	}
+	if n := testing.AllocsPerRun(10, func() { messages(routes) }); n > 8 {
+		t.Errorf("%v allocations for three routes", n)
 	}
 }

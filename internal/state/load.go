@@ -105,6 +105,7 @@ type loader struct {
 	refs    []pending                      // references to look up when the whole file has been read
 	inuse   map[string]position            // devices
 	kinds   map[string]string              // of next hops
+	broken  []pending                      // objects with faults of their own: what names them is right
 	members []pending                      // of groups
 	vrfs    map[string]string              // for plainRoute: VRF names by their text
 	ids     map[string]uint32              // and next hops by their text

@@ -131,7 +131,7 @@ func TestSchemaIsTheOneInDocs(t *testing.T) {
 
 // Defaults are valid values, references name sections, notations belong to text, and limits of lists to lists.
 func TestLimitsFitTheirFields(t *testing.T) {
-	for d := range rules {
+	for d := range rules() {
 		fd, ok := d.(protoreflect.FieldDescriptor)
 		if !ok {
 			continue
@@ -154,6 +154,27 @@ func TestLimitsFitTheirFields(t *testing.T) {
 		if l.Max > 0 && l.Max < l.Min {
 			t.Errorf("%s: the range from %d to %d is empty", fd.FullName(), l.Min, l.Max)
 		}
+	}
+}
+
+// An object with a fault of its own exists: what names it is not a second fault.
+func TestOneFaultOnce(t *testing.T) {
+	_, err := Load("f", []byte("nexthops:\n- {id: 100, tunnel: {encap: ENCAP_MPLSOUDP, remote: 192.0.2.9, label: x}}\n"+
+		"routes:\n- {vrf: fabric, prefix: 10.0.0.0/8, nexthop: 100}\n"))
+	if list, ok := err.(Errors); !ok || len(list) != 1 || list[0].Field != "nexthops[0].tunnel.label" {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestTooManyVRFs(t *testing.T) {
+	var text strings.Builder
+	text.WriteString("vrfs:\n")
+	for i := range 16384 {
+		fmt.Fprintf(&text, "- name: v%d\n", i)
+	}
+	_, err := Load("f", []byte(text.String()))
+	if err == nil || err.Error() != "f:1:1: vrfs: 16384 are too many; valid: up to 16383" {
+		t.Errorf("%v", err)
 	}
 }
 
@@ -199,6 +220,24 @@ func TestLoadErrors(t *testing.T) {
 			"is not accepted; valid: a unicast MAC"},
 		{"fabric with VRF", "ports: [{name: p, role: PORT_ROLE_FABRIC, vhost: {socket: /s}, proxy_arp: true}]\n",
 			"ports[0].proxy_arp: a fabric port does not have this field"},
+		{"sub-port of a sub-port", "bridges: [{name: b}]\n" +
+			"ports: [{name: p, role: PORT_ROLE_TENANT, tap: {}, bridge: b}, " +
+			"{name: q, role: PORT_ROLE_TENANT, subport: {parent: p, vlan: 1}, bridge: b}, " +
+			"{name: r, role: PORT_ROLE_TENANT, subport: {parent: q, vlan: 1}, bridge: b}]\n",
+			"'q', the parent of 'r', cannot have sub-ports"},
+		{"sub-port with a larger MTU", "bridges: [{name: b}]\n" +
+			"ports: [{name: p, role: PORT_ROLE_TENANT, tap: {}, bridge: b, mtu: 1400}, " +
+			"{name: q, role: PORT_ROLE_TENANT, subport: {parent: p, vlan: 1}, bridge: b}]\n",
+			"the MTU of 'q' is larger than that of its parent 'p'; valid: up to 1400"},
+		{"sub-port that is no tenant", "ports: [{name: q, role: PORT_ROLE_FABRIC, subport: {parent: q, vlan: 1}}]\n",
+			"the sub-port 'q' is not a tenant port"},
+		{"queues of a sub-port", "bridges: [{name: b}]\n" +
+			"ports: [{name: p, role: PORT_ROLE_TENANT, tap: {}, bridge: b}, " +
+			"{name: q, role: PORT_ROLE_TENANT, subport: {parent: p, vlan: 1}, bridge: b, queues: 2}]\n",
+			"ports[1].queues: a sub-port does not have this field"},
+		{"one tag twice", "bridges: [{name: b}]\nports: [{name: p, role: PORT_ROLE_TENANT, tap: {}, bridge: b}, " +
+			"{name: q, role: PORT_ROLE_TENANT, subport: {parent: p, vlan: 1}, bridge: b}, " +
+			"{name: r, role: PORT_ROLE_TENANT, subport: {parent: p, vlan: 1}, bridge: b}]\n", "has the same device"},
 		{"host without fabric", "ports: [{name: p, role: PORT_ROLE_HOST, tap: {}}]\n", "ports[0].fabric: missing"},
 		{"host with an MTU", "ports:\n- {name: f, role: PORT_ROLE_FABRIC, vhost: {socket: /f}}\n" +
 			"- {name: p, role: PORT_ROLE_HOST, tap: {}, fabric: f, mtu: 1400}\n",
@@ -240,15 +279,6 @@ func TestLoadErrors(t *testing.T) {
 		{"meter of a stateless port", "meters: [{name: m, packet_rate: 1}]\nvrfs: [{name: a}]\nports: [{name: p, " +
 			"role: PORT_ROLE_TENANT, vrf: a, tap: {}, egress_meter: m}]\n",
 			"ports[0].egress_meter: meters limit flows, which only stateful ports keep; valid: stateful: true"},
-		{"rules on a bridge", "bridges: [{name: b}]\nvrfs: [{name: a}]\nrule_lists: [{name: l}]\nports: [{name: p, " +
-			"role: PORT_ROLE_TENANT, vrf: a, bridge: b, stateful: true, tap: {}, ingress_rules: l}]\n",
-			"ports[0]: bridged frames would pass the rules, which see routed packets only; valid: without bridge"},
-		{"meter on a bridge", "bridges: [{name: b}]\nvrfs: [{name: a}]\nmeters: [{name: m, packet_rate: 1}]\nports: " +
-			"[{name: p, role: PORT_ROLE_TENANT, vrf: a, bridge: b, stateful: true, tap: {}, egress_meter: m}]\n",
-			"ports[0]: bridged frames would pass the meter, which limits routed packets only; valid: without bridge"},
-		{"mirror on a bridge", "bridges: [{name: b}]\nvrfs: [{name: a}]\nmirrors: [{name: m, port: p}]\nports: " +
-			"[{name: p, role: PORT_ROLE_TENANT, vrf: a, bridge: b, stateful: true, tap: {}, mirror: m}]\n",
-			"ports[0]: bridged frames would pass the mirror, which copies routed packets only; valid: without bridge"},
 		{"limit of a stateless port", "vrfs: [{name: a}]\nports: [{name: p, role: PORT_ROLE_TENANT, vrf: a, tap: {}, " +
 			"flow_limit: 5}]\n",
 			"ports[0].flow_limit: only stateful ports have flows to limit; valid: stateful: true"},
@@ -367,6 +397,31 @@ func TestLoadErrors(t *testing.T) {
 		{"NAT service that matches", "vrfs: [{name: a}]\nnat: [{id: 1, vrf: a, to: 10.0.0.0/8, destination: " +
 			"{address: 192.0.2.1, backends: [{address: 10.0.0.1}]}}]\n",
 			"a service has an address and a port of its own"},
+		{"service in the underlay", "services: [{name: s, vrf: fabric, address: 192.0.2.1}]\n",
+			"services[0].vrf: 'fabric' belongs to the underlay; valid: another VRF"},
+		{"service with a port alone",
+			"vrfs: [{name: a}]\nservices: [{name: s, vrf: a, address: 192.0.2.1, port: 80}]\n",
+			"services[0].port: a port needs a protocol that has ports"},
+		{"service with a long prefix",
+			"vrfs: [{name: a}]\nservices: [{name: s, vrf: a, address: 192.0.2.1, client_prefix: 33}]\n",
+			"services[0].client_prefix: 33 is longer than an IPv4 address; valid: 0 to 32"},
+		{"service twice", "vrfs: [{name: a}]\nservices: [{name: s, vrf: a, address: 192.0.2.1}, {name: t, vrf: a, " +
+			"address: 192.0.2.1}]\n", "service 't' has what service 's' has"},
+		{"service with NAT's address", "vrfs: [{name: a}]\nnat: [{id: 1, vrf: a, floating: {inside: 10.0.0.1, " +
+			"outside: 192.0.2.1}}]\nservices: [{name: s, vrf: a, address: 192.0.2.1}]\n",
+			"service 's' has an address of NAT rule 1"},
+		{"endpoint of the other family", "vrfs: [{name: a}]\nservices: [{name: s, vrf: a, address: 192.0.2.1}]\n" +
+			"endpoints: [{service: s, address: \"2001:db8::1\", port: 0}]\n",
+			"'2001:db8::1' and '192.0.2.1' of service 's' have different IP versions"},
+		{"endpoint with a port alone", "vrfs: [{name: a}]\nservices: [{name: s, vrf: a, address: 192.0.2.1}]\n" +
+			"endpoints: [{service: s, address: 10.0.0.1, port: 80}]\n", "the service's protocol has no ports"},
+		{"endpoint of another SCTP port", "vrfs: [{name: a}]\nservices: [{name: s, vrf: a, address: 192.0.2.1, " +
+			"port: 80, protocol: NAT_PROTOCOL_SCTP}]\nendpoints: [{service: s, address: 10.0.0.1, port: 81}]\n",
+			"ports of SCTP are not translated"},
+		{"too many endpoints", "vrfs: [{name: a}]\nservices: [{name: s, vrf: a, address: 192.0.2.1, " +
+			"max_endpoints: 1}]\nendpoints: [{service: s, address: 10.0.0.1, port: 0}, " +
+			"{service: s, address: 10.0.0.2, port: 0}]\n",
+			"service 's' has more than 1"},
 		{"NAT address twice", "vrfs: [{name: a}, {name: b}]\nnat:\n- {id: 1, vrf: a, floating: {inside: 10.0.0.1, " +
 			"outside: 192.0.2.5}}\n- {id: 2, vrf: b, external_vrf: a, source: {prefix: 10.0.0.0/8, first: 192.0.2.1, " +
 			"last: 192.0.2.9}}\n",

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/netip"
 	"path/filepath"
@@ -28,6 +29,7 @@ type model struct {
 	routes  map[string]Route // by VRF and prefix
 	order   []string         // calls that changed something, in order
 	failAt  int              // number of the call to refuse; 0: none
+	old     bool             // it does not know batches of next hops that are deleted
 	calls   int
 }
 
@@ -44,6 +46,18 @@ func newModel() *model {
 func refuse(field, format string, args ...any) error {
 	st, err := status.New(codes.InvalidArgument, "refused").WithDetails(&apiv1.Error{Field: field,
 		Message: fmt.Sprintf(format, args...)})
+	if err != nil {
+		return err
+	}
+	return st.Err()
+}
+
+// refuseAt says which object of a request was refused.
+func refuseAt(index int, err error) error {
+	st := status.Convert(err)
+	detail := st.Details()[0].(*apiv1.Error)
+	detail.Index = uint32(index)
+	st, err = status.New(st.Code(), st.Message()).WithDetails(detail)
 	if err != nil {
 		return err
 	}
@@ -129,12 +143,12 @@ func (m *model) exclusive(section, key string, o, old proto.Message) error {
 		if !o.Stateful && o.FlowLimit+o.FlowRate != 0 {
 			return refuse("port.flow_limit", "port '%s' keeps no flows", key)
 		}
-		if o.Stateful && o.Vrf == "" || !o.Stateful && o.EgressRules+o.IngressRules != "" {
-			return refuse("port.stateful", "port '%s': a VRF %q, stateful %v, rules %q", key, o.Vrf, o.Stateful,
+		if !o.Stateful && o.EgressRules+o.IngressRules != "" {
+			return refuse("port.stateful", "port '%s': stateful %v, rules %q", key, o.Stateful,
 				o.EgressRules+o.IngressRules)
 		}
-		if o.Bridge != "" && o.EgressRules+o.IngressRules+o.EgressMeter+o.IngressMeter+o.Mirror != "" {
-			return refuse("port.bridge", "port '%s': bridged frames would pass its rules, meters or mirror", key)
+		if !o.Stateful && o.EgressMeter+o.IngressMeter+o.Mirror != "" {
+			return refuse("port.stateful", "port '%s' keeps no flows for its meters or mirror", key)
 		}
 		for k, other := range m.objects[section] {
 			other := other.(*apiv1.Port)
@@ -143,6 +157,10 @@ func (m *model) exclusive(section, key string, o, old proto.Message) error {
 			}
 			if o.Bridge != "" && o.Bridge == other.Bridge && o.Vrf != "" && other.Vrf != "" && o.Vrf != other.Vrf {
 				return refuse("port.vrf", "port '%s': '%s' of its bridge is in VRF '%s'", key, k, other.Vrf)
+			}
+			if o.GetSubport().GetParent() == k && o.Mtu > other.Mtu || other.GetSubport().GetParent() == key &&
+				o.Mtu < other.Mtu {
+				return refuse("port.mtu", "port '%s': MTU %d, that of '%s' is %d", key, o.Mtu, k, other.Mtu)
 			}
 			if deviceOf(o) == deviceOf(other) {
 				return refuse("port", "port '%s': device of '%s'", key, k)
@@ -210,6 +228,27 @@ func (m *model) exclusive(section, key string, o, old proto.Message) error {
 		if port := natGuest(o, ports); port != "" {
 			return refuse("rule", "rule %s has an address of port '%s'", key, port)
 		}
+	case *apiv1.Service:
+		var rules []*apiv1.NatRule
+		for _, r := range m.objects["nat"] {
+			rules = append(rules, r.(*apiv1.NatRule))
+		}
+		if rule := serviceClash(o, rules); rule != nil {
+			return refuse("service", "service '%s' has an address of rule %d", key, rule.Id)
+		}
+		for k, other := range m.objects[section] {
+			if s := other.(*apiv1.Service); k != key && front(s) == front(o) {
+				return refuse("service", "service '%s' has what '%s' has", key, k)
+			}
+		}
+		if old != nil {
+			settable := []string{"scheduler", "no_endpoints", "client_prefix"}
+			for _, field := range changed(o, old) {
+				if !slices.Contains(settable, field) {
+					return refuse("service", "cannot change %s", field)
+				}
+			}
+		}
 	case *apiv1.Worker:
 		for k, other := range m.objects[section] {
 			if w := other.(*apiv1.Worker); k != key && old == nil && w.Cpu == o.Cpu &&
@@ -257,6 +296,23 @@ func modelAdd[T proto.Message](m *model, o T, replace bool) (T, error) {
 	}
 	Normalize(o)
 	return o, m.put(o, replace)
+}
+
+// modelAddAll adds all of them or none.
+func modelAddAll[T proto.Message](m *model, list []T) error {
+	if err := m.begin(); err != nil {
+		return err
+	}
+	for i, o := range list {
+		Normalize(o)
+		if err := m.put(o, false); err != nil {
+			for _, o := range list[:i] {
+				delete(m.objects[nounOfMessage(o).section], keyOf(o))
+			}
+			return refuseAt(i, err)
+		}
+	}
+	return nil
 }
 
 // modelSet changes only the named fields, as the daemon does.
@@ -307,6 +363,8 @@ type nexthopsModel struct{ *model }
 type labelsModel struct{ *model }
 type vnisModel struct{ *model }
 type natModel struct{ *model }
+type servicesModel struct{ *model }
+type endpointsModel struct{ *model }
 type macsModel struct{ *model }
 type neighborsModel struct{ *model }
 type steersModel struct{ *model }
@@ -383,6 +441,10 @@ func (m bridgesModel) Del(_ context.Context, r *apiv1.BridgeDelRequest) (*apiv1.
 }
 func (m bridgesModel) List(_ context.Context, _ *apiv1.BridgeListRequest, s apiv1.Bridges_ListServer) error {
 	return modelList(m.model, "bridges", s.Send)
+}
+func (m bridgesModel) Memberships(context.Context, *apiv1.MembershipListRequest,
+	apiv1.Bridges_MembershipsServer) error {
+	return nil // they are learnt
 }
 
 func (m metersModel) Add(_ context.Context, r *apiv1.MeterAddRequest) (*apiv1.Meter, error) {
@@ -518,8 +580,35 @@ func (m rulesModel) Explain(context.Context, *apiv1.RuleExplainRequest) (*apiv1.
 func (m nexthopsModel) Add(_ context.Context, r *apiv1.NexthopAddRequest) (*apiv1.Nexthop, error) {
 	return modelAdd(m.model, r.Nexthop, r.Replace)
 }
+func (m nexthopsModel) AddAll(_ context.Context, r *apiv1.NexthopAddAllRequest) (*apiv1.NexthopAddAllReply, error) {
+	return &apiv1.NexthopAddAllReply{Added: uint32(len(r.Nexthops))}, modelAddAll(m.model, r.Nexthops)
+}
 func (m nexthopsModel) Del(_ context.Context, r *apiv1.NexthopDelRequest) (*apiv1.Empty, error) {
 	return m.del("nexthops", fmt.Sprint(r.Id))
+}
+func (m nexthopsModel) DelAll(_ context.Context, r *apiv1.NexthopDelAllRequest) (*apiv1.NexthopDelAllReply, error) {
+	if m.old {
+		st, err := status.New(codes.Unimplemented, "old").WithDetails(&apiv1.Error{Field: "method", Value: "DelAll"})
+		if err != nil {
+			return nil, err
+		}
+		return nil, st.Err()
+	}
+	if err := m.begin(); err != nil {
+		return nil, err
+	}
+	before := maps.Clone(m.objects["nexthops"])
+	for i, id := range r.Ids {
+		key := fmt.Sprint(id)
+		user := m.inUse("nexthops", key)
+		if m.objects["nexthops"][key] == nil || user != "" {
+			m.objects["nexthops"] = before
+			return nil, refuseAt(i, refuse("nexthop.id", "next hop %d is not there, or in use by '%s'", id, user))
+		}
+		delete(m.objects["nexthops"], key)
+		m.order = append(m.order, "del nexthops "+key)
+	}
+	return &apiv1.NexthopDelAllReply{Deleted: uint32(len(r.Ids))}, nil
 }
 func (m nexthopsModel) List(_ context.Context, _ *apiv1.NexthopListRequest, s apiv1.Nexthops_ListServer) error {
 	if err := s.Send(&apiv1.Nexthop{Id: 1 << 20, State: &apiv1.NexthopState{Origin: "system"}}); err != nil {
@@ -561,8 +650,37 @@ func (m natModel) List(_ context.Context, _ *apiv1.NatListRequest, s apiv1.Nat_L
 	return modelList(m.model, "nat", s.Send)
 }
 
+func (m servicesModel) Add(_ context.Context, r *apiv1.ServiceAddRequest) (*apiv1.Service, error) {
+	return modelAdd(m.model, r.Service, false)
+}
+func (m servicesModel) Set(_ context.Context, r *apiv1.ServiceSetRequest) (*apiv1.Service, error) {
+	return modelSet(m.model, r.Service, r.Fields)
+}
+func (m servicesModel) Del(_ context.Context, r *apiv1.ServiceDelRequest) (*apiv1.Empty, error) {
+	return m.del("services", r.Name)
+}
+func (m servicesModel) List(_ context.Context, _ *apiv1.ServiceListRequest, s apiv1.Services_ListServer) error {
+	return modelList(m.model, "services", s.Send)
+}
+
+func (m endpointsModel) Add(_ context.Context, r *apiv1.EndpointAddRequest) (*apiv1.Endpoint, error) {
+	return modelAdd(m.model, r.Endpoint, false)
+}
+func (m endpointsModel) Set(_ context.Context, r *apiv1.EndpointSetRequest) (*apiv1.Endpoint, error) {
+	return modelSet(m.model, r.Endpoint, r.Fields)
+}
+func (m endpointsModel) Del(_ context.Context, r *apiv1.EndpointDelRequest) (*apiv1.Empty, error) {
+	return m.del("endpoints", fmt.Sprint(r.Service, " ", r.Address, " ", r.Port))
+}
+func (m endpointsModel) List(_ context.Context, _ *apiv1.EndpointListRequest, s apiv1.Endpoints_ListServer) error {
+	return modelList(m.model, "endpoints", s.Send)
+}
+
 func (m macsModel) Add(_ context.Context, r *apiv1.MacAddRequest) (*apiv1.Mac, error) {
 	return modelAdd(m.model, r.Mac, false)
+}
+func (m macsModel) AddAll(_ context.Context, r *apiv1.MacAddAllRequest) (*apiv1.MacAddAllReply, error) {
+	return &apiv1.MacAddAllReply{Added: uint32(len(r.Macs))}, modelAddAll(m.model, r.Macs)
 }
 func (m macsModel) Del(_ context.Context, r *apiv1.MacDelRequest) (*apiv1.Empty, error) {
 	return m.del("macs", r.Bridge+" "+r.Mac)
@@ -572,6 +690,9 @@ func (m macsModel) List(_ context.Context, _ *apiv1.MacListRequest, s apiv1.Macs
 		return err
 	}
 	return modelList(m.model, "macs", s.Send)
+}
+func (m macsModel) Watch(context.Context, *apiv1.MacWatchRequest, apiv1.Macs_WatchServer) error {
+	return nil
 }
 
 func (m steersModel) Add(_ context.Context, r *apiv1.HostSteerAddRequest) (*apiv1.HostSteer, error) {
@@ -681,6 +802,8 @@ func (m *model) serve(t testing.TB) *api.Client {
 	apiv1.RegisterLabelsService(server, labelsModel{m})
 	apiv1.RegisterVnisService(server, vnisModel{m})
 	apiv1.RegisterNatService(server, natModel{m})
+	apiv1.RegisterServicesService(server, servicesModel{m})
+	apiv1.RegisterEndpointsService(server, endpointsModel{m})
 	apiv1.RegisterMacsService(server, macsModel{m})
 	apiv1.RegisterNeighborsService(server, neighborsModel{m})
 	apiv1.RegisterHostSteersService(server, steersModel{m})

@@ -42,6 +42,8 @@ type State struct {
 	Labels    []*apiv1.Label        `file:"labels" is:"leaf,line"`
 	Vnis      []*apiv1.Vni          `file:"vnis" is:"leaf,line"`
 	Nat       []*apiv1.NatRule      `file:"nat" is:"leaf" noun:"nat"` // before the routes of its flows
+	Services  []*apiv1.Service      `file:"services" is:"leaf,line"`
+	Endpoints []*apiv1.Endpoint     `file:"endpoints" is:"leaf,line"` // after their services
 	Routes    []Route               `file:"routes" is:"leaf,line"`    // sorted by CompareRoutes
 	Macs      []*apiv1.Mac          `file:"macs" is:"leaf,line"`
 	Neighbors []*apiv1.Neighbor     `file:"neighbors" is:"leaf,line"`
@@ -56,6 +58,23 @@ type noun struct {
 	service protoreflect.ServiceDescriptor
 	keys    []protoreflect.FieldDescriptor
 	is      []string
+}
+
+// Noun is a row of the table of nouns, for programs that write it in other languages.
+type Noun struct {
+	Section string
+	Message protoreflect.MessageDescriptor
+	Service protoreflect.ServiceDescriptor
+	Keys    []protoreflect.FieldDescriptor
+}
+
+// Nouns returns all nouns in the order of State.
+func Nouns() []Noun {
+	var all []Noun
+	for _, n := range nouns {
+		all = append(all, Noun{n.section, n.message.Descriptor(), n.service, n.keys})
+	}
+	return all
 }
 
 var (

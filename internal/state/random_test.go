@@ -27,6 +27,7 @@ func randomState(r *rand.Rand) *State {
 	g.flood()
 	g.leaves()
 	g.nat()
+	g.services()
 	g.macs()
 	g.routes()
 	g.s.Normalize()
@@ -80,7 +81,7 @@ func (g *generator) names() {
 		}
 		if g.r.IntN(3) > 0 {
 			g.s.Bridges = append(g.s.Bridges, &apiv1.Bridge{Name: fmt.Sprint("b", i), Id: g.id("bridge"),
-				NoLearning: g.coin()})
+				NoLearning: g.coin(), NeighborSuppression: g.coin(), MulticastSnooping: g.coin()})
 		}
 		if g.r.IntN(3) > 0 {
 			g.s.Meters = append(g.s.Meters, g.meter(fmt.Sprint("m", i)))
@@ -156,6 +157,21 @@ func (g *generator) ports() {
 		}
 	}
 	g.hosts()
+	g.subports()
+}
+
+// subports adds sub-ports to some tenant ports.
+func (g *generator) subports() {
+	for _, parent := range slices.Clone(g.s.Ports) {
+		name := fmt.Sprint("s", g.r.IntN(3), parent.Name)
+		if parent.Role != apiv1.PortRole_PORT_ROLE_TENANT || len(g.s.Bridges) == 0 || g.coin() || !g.fresh(name) {
+			continue
+		}
+		g.s.Ports = append(g.s.Ports, &apiv1.Port{Name: name, Role: apiv1.PortRole_PORT_ROLE_TENANT,
+			Bridge: pick(g, g.s.Bridges).Name, Mtu: parent.Mtu - uint32(g.r.IntN(2)),
+			Device: &apiv1.Port_Subport{Subport: &apiv1.SubportDevice{Parent: parent.Name,
+				Vlan: uint32(1 + g.r.IntN(3)), OuterVlan: uint32(g.r.IntN(2))}}})
+	}
 }
 
 // hosts adds host ports to some fabric ports, and steered addresses to some of these.
@@ -203,18 +219,21 @@ func (g *generator) tenant(p *apiv1.Port, ifname string) {
 				p.Vrf = other.Vrf
 			}
 		}
-		if len(g.s.Meters) > 0 && p.Bridge == "" && g.coin() {
+		if len(g.s.Meters) > 0 && g.coin() {
 			p.Stateful, p.EgressMeter, p.IngressMeter = true, pick(g, g.s.Meters).Name, pick(g, g.s.Meters).Name
 		}
 		if a := fmt.Sprint("10.0.0.", 1+g.r.IntN(3)); g.fresh(p.Vrf + a) {
 			p.GuestAddresses = []string{a}
 		}
 	}
-	p.Stateful = p.Stateful || p.Vrf != "" && g.coin()
+	if p.Vrf == "" && p.Bridge != "" && g.coin() {
+		p.GuestAddresses = []string{fmt.Sprint("10.0.0.", 1+g.r.IntN(3))}
+	}
+	p.Stateful = p.Stateful || (p.Vrf != "" || p.Bridge != "") && g.coin()
 	if p.Stateful && g.coin() {
 		p.FlowLimit, p.FlowRate = uint32(g.r.IntN(3)), uint32(g.r.IntN(3))
 	}
-	if len(g.s.RuleLists) > 0 && p.Stateful && p.Bridge == "" {
+	if len(g.s.RuleLists) > 0 && p.Stateful && g.coin() {
 		p.EgressRules, p.IngressRules = pick(g, g.s.RuleLists).Name, pick(g, g.s.RuleLists).Name
 	}
 	if p.Vrf != "" || p.Bridge != "" {
@@ -240,7 +259,7 @@ func (g *generator) mirrors() {
 		g.s.Mirrors = append(g.s.Mirrors, m)
 	}
 	for _, p := range g.s.Ports {
-		if len(g.s.Mirrors) > 0 && p.Vrf != "" && p.Bridge == "" && g.coin() {
+		if len(g.s.Mirrors) > 0 && (p.Vrf != "" || p.Bridge != "") && g.coin() {
 			p.Stateful, p.Mirror = true, pick(g, g.s.Mirrors).Name
 		}
 	}
@@ -249,6 +268,15 @@ func (g *generator) mirrors() {
 			r.Mirror = pick(g, g.s.Mirrors).Name
 		}
 	}
+}
+
+// hostOf returns the address of a host on the link of a port, by which routes of both families may lead. The addresses
+// of fabric ports are on different links, so their hosts have addresses that every link has.
+func hostOf(p *apiv1.Port, host int) string {
+	if p.Role == apiv1.PortRole_PORT_ROLE_FABRIC {
+		return fmt.Sprintf("fe80::%x", host)
+	}
+	return fmt.Sprint("192.0.2.", host)
 }
 
 func (g *generator) nexthops() {
@@ -266,7 +294,8 @@ func (g *generator) nexthops() {
 			if len(ports) == 0 {
 				continue
 			}
-			n.Kind = &apiv1.Nexthop_Port{Port: &apiv1.PortNexthop{Port: pick(g, ports).Name, Address: "192.0.2.9"}}
+			port := pick(g, ports)
+			n.Kind = &apiv1.Nexthop_Port{Port: &apiv1.PortNexthop{Port: port.Name, Address: hostOf(port, 9)}}
 			single = append(single, id)
 		case 3:
 			if len(single) == 0 {
@@ -339,8 +368,8 @@ func (g *generator) leaves() {
 			}
 		}
 		if ports := g.routable(); len(ports) > 0 && g.coin() {
-			p := pick(g, ports).Name
-			g.s.Neighbors = append(g.s.Neighbors, &apiv1.Neighbor{Port: p, Address: fmt.Sprint("192.0.2.", 50+i),
+			p := pick(g, ports)
+			g.s.Neighbors = append(g.s.Neighbors, &apiv1.Neighbor{Port: p.Name, Address: hostOf(p, 50+int(i)),
 				Mac: fmt.Sprint("02:00:00:00:00:0", 1+g.r.IntN(2))})
 		}
 	}
@@ -384,6 +413,34 @@ func (g *generator) nat() {
 	}
 }
 
+// services adds services that often have the address of another one in another state, and endpoints.
+func (g *generator) services() {
+	if len(g.s.Vrfs) == 0 {
+		return
+	}
+	taken := map[string]bool{}
+	for i := range 4 {
+		s := &apiv1.Service{Name: fmt.Sprint("s", i), Vrf: pick(g, g.s.Vrfs).Name,
+			Address: fmt.Sprint("198.51.100.", 1+g.r.IntN(3)), Port: uint32(80 + g.r.IntN(2)),
+			Protocol: apiv1.NatProtocol_NAT_PROTOCOL_TCP, Scheduler: apiv1.ServiceScheduler(g.r.IntN(2)),
+			NoEndpoints: apiv1.ServiceNoEndpoints(g.r.IntN(2)), ClientPrefix: uint32(g.r.IntN(33))}
+		if g.coin() {
+			s.ExternalVrf = pick(g, g.s.Vrfs).Name
+		}
+		Normalize(s)
+		if g.coin() || taken[front(s)] || serviceClash(s, g.s.Nat) != nil {
+			continue
+		}
+		taken[front(s)] = true
+		g.s.Services = append(g.s.Services, s)
+		for j := range g.r.IntN(3) {
+			e := &apiv1.Endpoint{Service: s.Name, Address: fmt.Sprint("10.9.0.", j), Port: uint32(g.r.IntN(2)) * 8080,
+				Weight: uint32(g.r.IntN(3))}
+			g.s.Endpoints = append(g.s.Endpoints, e)
+		}
+	}
+}
+
 func (g *generator) macs() {
 	for _, b := range g.s.Bridges {
 		for i := range uint32(4) {
@@ -411,6 +468,9 @@ func (g *generator) mac(bridge string, i uint32) {
 		if m.Target == nil {
 			return
 		}
+	}
+	if g.coin() {
+		m.Addresses = []string{fmt.Sprint("10.77.0.", 1+g.r.IntN(2)), "fd77::1"}
 	}
 	g.s.Macs = append(g.s.Macs, m)
 }

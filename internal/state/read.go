@@ -2,6 +2,7 @@
 package state
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -11,7 +12,7 @@ import (
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
 )
 
-// Read reads the state of a node: what was given to it, without what it added by itself.
+// Read reads the state of a node: what clients of c's owner gave to it, without what it added by itself.
 func Read(ctx context.Context, c *api.Client) (*State, error) {
 	s := &State{Workers: []*apiv1.Worker{}}
 	settings, err := api.Call(ctx, c, apiv1.NewSystemClient, apiv1.SystemService.GetSettings, &apiv1.Empty{})
@@ -27,7 +28,7 @@ func Read(ctx context.Context, c *api.Client) (*State, error) {
 			err = readRoutes(ctx, c, s)
 		default:
 			err = n.list(ctx, c, func(m proto.Message) error {
-				if given(m) {
+				if given(m) && ownerOf(m) == c.Owner() {
 					Normalize(m)
 					s.add(m)
 				}
@@ -57,6 +58,18 @@ func given(m proto.Message) bool {
 	return true
 }
 
+// ownerOf returns the owner of an object that was given to the node. Sections without owners belong to the default one.
+func ownerOf(m proto.Message) string {
+	owner := ""
+	switch m := m.(type) {
+	case *apiv1.Nexthop:
+		owner = m.GetState().GetOrigin()
+	case interface{ GetOwner() string }:
+		owner = m.GetOwner()
+	}
+	return cmp.Or(owner, api.DefaultOwner)
+}
+
 func readRoutes(ctx context.Context, c *api.Client, s *State) error {
 	names := map[string]string{}
 	intern := func(vrf string) string {
@@ -65,8 +78,8 @@ func readRoutes(ctx context.Context, c *api.Client, s *State) error {
 		}
 		return names[vrf]
 	}
-	return api.Stream(ctx, c, apiv1.NewRoutesClient, apiv1.RoutesClient.List, &apiv1.RouteListRequest{Origin: "api"},
-		func(m *apiv1.Route) error {
+	return api.Stream(ctx, c, apiv1.NewRoutesClient, apiv1.RoutesClient.List,
+		&apiv1.RouteListRequest{Origin: c.Owner()}, func(m *apiv1.Route) error {
 			r, err := routeOf(m, intern)
 			if err != nil {
 				return fmt.Errorf("the node has a route '%s' in VRF '%s': %w", m.Prefix, m.Vrf, err)

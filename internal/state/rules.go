@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -35,9 +36,20 @@ type rule struct {
 }
 
 // rules has the rule of each field and oneof of the API.
-var rules = readRules()
+var rules = sync.OnceValue(readRules)
 
-func ruleOf(d protoreflect.Descriptor) rule { return rules[d] }
+func ruleOf(d protoreflect.Descriptor) rule {
+	if r, known := rules()[d]; known {
+		return r
+	}
+	switch d := d.(type) { // of a package that may be loaded after this one
+	case protoreflect.FieldDescriptor:
+		return readRule(d)
+	case protoreflect.OneofDescriptor:
+		return rule{required: limits.OfChoice(d).Required}
+	}
+	return rule{}
+}
 
 func readRules() map[protoreflect.Descriptor]rule {
 	all := map[protoreflect.Descriptor]rule{}
@@ -59,7 +71,7 @@ func readRules() map[protoreflect.Descriptor]rule {
 
 func readRule(fd protoreflect.FieldDescriptor) rule {
 	l := limits.Of(fd)
-	r := rule{format: formats[limits.Notation(fd)], required: (l.Key || l.Required) && l.Default == nil,
+	r := rule{format: formats()[limits.Notation(fd)], required: (l.Key || l.Required) && l.Default == nil,
 		written: l.Written, any: l.Automatic && !l.Key, readOnly: l.ReadOnly, ref: l.Ref, unique: l.Distinct,
 		items: int(l.Items), zero: l.Zero}
 	if fd.Kind() == protoreflect.StringKind {
@@ -99,9 +111,10 @@ var canons = map[apiv1.Notation]func(string) (string, bool){
 	apiv1.Notation_NOTATION_PROTOCOL:          canonProtocol,
 	apiv1.Notation_NOTATION_PORT_RANGE:        canonRange(65535),
 	apiv1.Notation_NOTATION_ICMP_RANGE:        canonRange(255),
+	apiv1.Notation_NOTATION_ROUTE:             canonRoute,
 }
 
-var formats = readFormats()
+var formats = sync.OnceValue(readFormats)
 
 func readFormats() map[apiv1.Notation]*format {
 	all := map[apiv1.Notation]*format{}
@@ -185,6 +198,13 @@ func canonPrefix(s string) (string, bool) {
 	return p.String(), true
 }
 
+func canonRoute(s string) (string, bool) {
+	prefix, router, _ := strings.Cut(s, " via ")
+	p, ok := canonPrefix(prefix)
+	a, isIP := canonIP(router)
+	return p + " via " + a, ok && isIP && strings.Contains(p, ":") == strings.Contains(a, ":")
+}
+
 func canonGuest(s string) (string, bool) {
 	if !strings.Contains(s, "/") {
 		return canonIP(s)
@@ -217,6 +237,7 @@ func Normalize(m proto.Message) {
 		normalizePort(r)
 	}
 	normalizeNat(r)
+	normalizeService(r)
 }
 
 func normalize(r protoreflect.Message) {

@@ -37,6 +37,22 @@ func (r Route) message() *apiv1.Route {
 	return &apiv1.Route{Vrf: r.Vrf, Prefix: r.Prefix.String(), Nexthop: r.Nexthop}
 }
 
+// messages is message for many routes, with few allocations.
+func messages(routes []Route) []*apiv1.Route {
+	made, list, texts := make([]apiv1.Route, len(routes)), make([]*apiv1.Route, len(routes)), []byte(nil)
+	for _, r := range routes {
+		texts = r.Prefix.AppendTo(texts)
+	}
+	all, buffer := string(texts), texts[:0]
+	for i, r := range routes {
+		n := len(r.Prefix.AppendTo(buffer))
+		m := &made[i]
+		m.Vrf, m.Prefix, m.Nexthop = r.Vrf, all[:n], r.Nexthop
+		list[i], all = m, all[n:]
+	}
+	return list
+}
+
 // CompareRoutes compares the keys of routes: VRF, family, address and length.
 func CompareRoutes(a, b Route) int {
 	if c := strings.Compare(a.Vrf, b.Vrf); c != 0 {

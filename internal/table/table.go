@@ -17,6 +17,7 @@ type Writer struct {
 	right  []bool
 	widths []int
 	rows   [][]string
+	fit    int // columns of the screen; 0: the table may be as wide as it is
 }
 
 const block = 1024
@@ -42,12 +43,23 @@ func (t *Writer) Flush() error {
 			t.widths[i] = max(t.widths[i], utf8.RuneCountInString(cell))
 		}
 	}
+	var err error
+	if t.fit == 0 || total(t.widths) <= t.fit {
+		err = t.write(t.rows, t.widths, t.right)
+	} else {
+		err = t.fold()
+	}
+	t.rows = t.rows[:0]
+	return err
+}
+
+func (t *Writer) write(rows [][]string, widths []int, right []bool) error {
 	var line strings.Builder
-	for _, row := range t.rows {
+	for _, row := range rows {
 		line.Reset()
 		for i, cell := range row {
-			pad := strings.Repeat(" ", t.widths[i]-utf8.RuneCountInString(cell))
-			if t.right[i] {
+			pad := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell))
+			if right[i] {
 				line.WriteString(pad + cell)
 			} else {
 				line.WriteString(cell + pad)
@@ -58,7 +70,6 @@ func (t *Writer) Flush() error {
 			return err
 		}
 	}
-	t.rows = t.rows[:0]
 	return nil
 }
 

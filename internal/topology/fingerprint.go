@@ -11,16 +11,25 @@ import (
 
 // Fingerprint returns a short hash of what a plan depends on: CPUs with socket, die, core, node, siblings and caches,
 // and the addresses and nodes of NICs. It does not include loads, affinities, settings and the order of NICs. A CPU
-// that goes offline changes it, because the kernel removes the CPU from the lists of its siblings.
+// that goes offline changes it, because the kernel removes the CPU from the lists of its siblings. A new kernel does
+// not: dies are numbered within their socket, as kernels before Linux 6.9 do.
 func Fingerprint(m *Machine) string {
 	var lines []string
+	dies := map[int][]int{} // by socket
 	for i := range m.CPUs {
 		c := &m.CPUs[i]
 		if !c.Online {
 			lines = append(lines, fmt.Sprintf("cpu %d", c.ID))
 			continue
 		}
-		lines = append(lines, fmt.Sprintf("cpu %d %d %d %d %d %s %s %s", c.ID, c.Socket, c.Die, c.Core, c.Node,
+		die := c.Die
+		if die >= 0 {
+			if die = slices.Index(dies[c.Socket], c.Die); die < 0 {
+				die = len(dies[c.Socket])
+				dies[c.Socket] = append(dies[c.Socket], c.Die)
+			}
+		}
+		lines = append(lines, fmt.Sprintf("cpu %d %d %d %d %d %s %s %s", c.ID, c.Socket, die, c.Core, c.Node,
 			c.Siblings, c.L2, c.L3))
 	}
 	for i := range m.Nodes {

@@ -76,6 +76,21 @@ func TestFingerprint(t *testing.T) {
 	}
 }
 
+// From Linux 6.9 on the kernel numbers dies over the whole machine, and before that within each socket. A plan stays
+// one for this machine when its kernel is replaced.
+func TestFingerprintOfOtherKernel(t *testing.T) {
+	m := topologytest.Machine(t, "odd-even-16")
+	want := topology.Fingerprint(m)
+	for i := range m.CPUs {
+		m.CPUs[i].Die += m.CPUs[i].Socket
+	}
+	equal(t, "with dies of the whole machine", topology.Fingerprint(m), want)
+	m.CPUs[3].Die = 7
+	if topology.Fingerprint(m) == want {
+		t.Error("two dies in a socket: the fingerprint did not change")
+	}
+}
+
 // A guest of libvirt and its running process are one guest.
 func TestGuest(t *testing.T) {
 	m := topologytest.Machine(t, "odd-even-16")

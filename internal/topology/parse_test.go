@@ -109,7 +109,7 @@ func TestHypervisor(t *testing.T) {
 
 func FuzzCmdline(f *testing.F) {
 	for _, s := range []string{`a="b c" isolcpus=managed_irq,domain,2-5`, "isolcpus=0-31:2/8", `"" = "`,
-		"isolcpus=all -- x", "nohz_full=N"} {
+		"isolcpus=all -- x", "nohz_full=N", "isolcpus=domain,often,1", "nohz_full=5-x"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, line string) {
@@ -128,6 +128,8 @@ func FuzzCmdline(f *testing.F) {
 
 func FuzzTask(f *testing.F) {
 	f.Add("Cpus_allowed_list:\t0-3\nnonvoluntary_ctxt_switches:\t7\n")
+	f.Add("Cpus_allowed_list:\t3-0\n")
+	f.Add("Cpus_allowed_list:\t0\nnonvoluntary_ctxt_switches:\tmany\n")
 	f.Add("5:cpuset:/x\n0::/z")
 	f.Fuzz(func(t *testing.T, text string) {
 		if s, err := parseStatus(text); err == nil {
@@ -151,9 +153,20 @@ func filterStatusOf(text string) string {
 func FuzzDomain(f *testing.F) {
 	f.Add(domainXML)
 	f.Add("<domstatus pid='1'><domain><name>a</name><vcpu>1</vcpu></domain></domstatus>")
+	f.Add("<domain>")
+	f.Add("<domain><name>a</name><vcpu>4097</vcpu></domain>")
+	for _, wrong := range []string{"<vcpu cpuset='x'>1</vcpu>", "<cputune><vcpupin vcpu='2' cpuset='4'/></cputune>",
+		"<cputune><vcpupin cpuset='4'/></cputune>",
+		"<iothreads>1</iothreads><cputune><iothreadpin iothread='1' cpuset='x'/></cputune>",
+		"<cputune><emulatorpin cpuset='9-8'/></cputune>", "<numatune><memory nodeset='x'/></numatune>"} {
+		f.Add("<domain><name>a</name><vcpu>1</vcpu>" + wrong + "</domain>")
+	}
 	f.Fuzz(func(t *testing.T, text string) {
 		d, err := parseDomain(text)
 		if err != nil {
+			if kept, _ := filterDomain(text); kept != "" {
+				t.Errorf("%q is captured as %q", text, kept)
+			}
 			return
 		}
 		g, err := d.guest()
@@ -172,6 +185,8 @@ func FuzzDomain(f *testing.F) {
 
 func FuzzQEMU(f *testing.F) {
 	f.Add("qemu\x00-name\x00guest=a,x=y\x00-netdev\x00tap,fds=1:2\x00-netdev\x00{\"queues\":4}")
+	f.Add("qemu\x00--name\x00a,x=y\x00-netdev\x00tap,queues=x")
+	f.Add("qemu\x00-name\x00x=y")
 	f.Fuzz(func(t *testing.T, line string) {
 		q := parseQEMU(line)
 		kept, _ := filterQEMU(line)
@@ -185,6 +200,10 @@ func FuzzSettings(f *testing.F) {
 	f.Add("[main]\ninclude=a,b\n[scheduler]\nps_blacklist=x;y\\\nz\n# c\nexport A='b'\n")
 	f.Add("kind: KubeletConfiguration\ncpuManagerPolicy: static\nreservedSystemCPUs: 0-1\n")
 	f.Add(`{"policyName":"static","defaultCpuSet":"0-3","entries":{"a":{"b":"4"}}}`)
+	f.Add("kind: KubeletConfiguration\ncpuCFSQuota: true\nkubeReserved: {cpu: 1}\nsystemReserved: {1: 2}\n")
+	f.Add("kind: KubeletConfiguration\ncpuCFSQuota: false\n")
+	f.Add(`{"policyName":"none","defaultCpuSet":"x"}`)
+	f.Add(`{"policyName":"none","entries":{"a":{"b":"x"}}}`)
 	f.Fuzz(func(t *testing.T, text string) {
 		for _, s := range parseSettings(text) {
 			if strings.Contains(s.key, "=") || s.key != strings.TrimSpace(s.key) {
@@ -194,8 +213,8 @@ func FuzzSettings(f *testing.F) {
 		_, _ = parseKubelet(text)
 		_, _ = filterKubelet(text)
 		_, _ = systemdSet(text)
+		kept, _ := filterCPUManager(text)
 		if s, err := parseCPUManager(text); err == nil {
-			kept, _ := filterCPUManager(text)
 			if again, err := parseCPUManager(kept); err != nil || !again.given().Equal(s.given()) {
 				t.Errorf("%q is captured as %q: %v", text, kept, err)
 			}
@@ -203,18 +222,46 @@ func FuzzSettings(f *testing.F) {
 	})
 }
 
-func FuzzArchive(f *testing.F) {
-	for _, h := range []tar.Header{{Typeflag: tar.TypeReg, Name: "proc/cpuinfo", Size: 14},
-		{Typeflag: tar.TypeSymlink, Name: "a/driver", Linkname: "/x"}} {
-		var b bytes.Buffer
-		out := tar.NewWriter(&b)
-		if err := out.WriteHeader(&h); err != nil {
-			f.Fatal(err)
-		}
-		_, _ = out.Write([]byte("processor : 0\n")[:h.Size])
-		_ = out.Close()
-		f.Add(b.Bytes())
+// archiveOf is an archive of one entry; a file is as long as its header says.
+func archiveOf(f *testing.F, h tar.Header, text string) []byte {
+	f.Helper()
+	var b bytes.Buffer
+	out := tar.NewWriter(&b)
+	if h.Typeflag == tar.TypeReg {
+		h.Size = int64(len(text))
 	}
+	if err := out.WriteHeader(&h); err != nil {
+		f.Fatal(err)
+	}
+	if _, err := out.Write([]byte(text)); err != nil {
+		f.Fatal(err)
+	}
+	if err := out.Close(); err != nil {
+		f.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+func FuzzArchive(f *testing.F) {
+	f.Add(archiveOf(f, tar.Header{Typeflag: tar.TypeReg, Name: "proc/cpuinfo"}, "processor : 0\n"))
+	for _, text := range []string{"{", `{"proc/stat":""}`, `{"proc/stat":"denied","/x":"y","a":"b"}`, `{"..":"x"}`} {
+		f.Add(archiveOf(f, tar.Header{Typeflag: tar.TypeReg, Name: unreadName}, text))
+	}
+	for _, h := range []tar.Header{{Typeflag: tar.TypeSymlink, Name: "a/driver", Linkname: "/x"},
+		{Typeflag: tar.TypeSymlink, Name: "a"}, {Typeflag: tar.TypeDir, Name: "."},
+		{Typeflag: tar.TypeDir, Name: "sys/"}, {Typeflag: tar.TypeDir, Name: "../x"},
+		{Typeflag: tar.TypeFifo, Name: "a"}} {
+		f.Add(archiveOf(f, h, ""))
+	}
+	cut := archiveOf(f, tar.Header{Typeflag: tar.TypeReg, Name: "a"}, strings.Repeat("long", 500))
+	f.Add(cut[:700])
+	f.Add(cut[:300])
+	large := tar.Header{Typeflag: tar.TypeReg, Name: "a", Size: maxFile + 1}
+	var b bytes.Buffer
+	if err := tar.NewWriter(&b).WriteHeader(&large); err != nil {
+		f.Fatal(err)
+	}
+	f.Add(b.Bytes())
 	f.Fuzz(func(t *testing.T, data []byte) {
 		tree, err := readTar(bytes.NewReader(data))
 		if err != nil {

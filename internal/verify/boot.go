@@ -62,7 +62,8 @@ func checkIsolcpus(v *view, r *result) {
 	switch {
 	case err != nil:
 		r.fail("%v", err)
-	case given && domain(flags) && !set.And(v.online).Equal(v.m.Kernel.Isolated) && !v.m.Kernel.Isolated.Empty():
+	case given && domain(flags) && !set.And(v.online).Equal(v.m.Kernel.Isolated.And(v.online)) &&
+		!v.m.Kernel.Isolated.Empty():
 		r.fail("the command line isolates CPUs %s, but the kernel isolates %s (/sys/devices/system/cpu/isolated)", set,
 			v.m.Kernel.Isolated)
 	case given && domain(flags) && v.m.Kernel.Isolated.Empty():
@@ -202,8 +203,7 @@ func checkDefaultIRQ(v *view, r *result) {
 }
 
 func checkManaged(v *view, r *result) {
-	arg, _ := v.cpuArg("isolcpus")
-	has := slices.Contains(arg.Flags, "managed_irq")
+	has := v.managedIRQ()
 	for _, q := range v.m.IRQs {
 		if !q.Managed || !q.Effective.Overlaps(v.in.Workers) {
 			continue

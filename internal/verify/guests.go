@@ -8,7 +8,6 @@ import (
 
 	"github.com/corelane/corelane/internal/cpuset"
 	"github.com/corelane/corelane/internal/plan"
-	"github.com/corelane/corelane/internal/topology"
 )
 
 const (
@@ -35,7 +34,7 @@ var guestRules = []rule{
 	{id: "guests.numa", group: groupGuest, title: "A guest's CPUs and memory are on one node",
 		check:  checkGuestNUMA,
 		source: "libvirt, domain XML: numatune",
-		why:    "Every packet is copied to or from the guest's memory; between nodes this halves the rate, about."},
+		why:    "Every packet is copied to or from the guest's memory; between nodes, this about halves the rate."},
 	{id: "guests.queues", group: groupGuest, title: "Guests with several vCPUs have several queues",
 		check:  checkQueues,
 		source: "libvirt, domain XML: driver queues=",
@@ -131,8 +130,9 @@ func (v *view) onNodes(cpu int, nodes []int) bool {
 	return c != nil && slices.Contains(nodes, c.Node)
 }
 
-// vcpuCPUs returns the CPUs for vCPUs: those of the plan; without a plan those of guests now, and isolated or, where
-// nothing is isolated, any that workers and the first core leave.
+// vcpuCPUs returns the CPUs for vCPUs. With a plan they are the plan's CPUs for guests. Without one they are the CPUs
+// that guests have now, and the isolated CPUs; if none are isolated, all CPUs except those of workers and of the first
+// core.
 func (v *view) vcpuCPUs() cpuset.Set {
 	if v.in.Planned {
 		return v.in.Guests.And(v.online)
@@ -357,61 +357,4 @@ func checkQueues(v *view, r *result) {
 		}
 	}
 	v.noGuests(r)
-}
-
-var memoryRules = []rule{
-	{id: "memory.hugepages", group: "Memory", title: "Each node with workers has hugepages", workers: true,
-		check:  checkHugepages,
-		source: "Documentation/admin-guide/mm/hugetlbpage.rst",
-		why: "Packet memory on another node makes each packet cross between sockets; without hugepages packets " +
-			"cause TLB misses."},
-}
-
-func checkHugepages(v *view, r *result) {
-	for _, n := range v.m.Nodes {
-		if n.CPUs.Overlaps(v.in.Workers) {
-			v.judgeNode(r, n)
-		}
-	}
-}
-
-func (v *view) judgeNode(r *result, n topology.Node) {
-	var have []string
-	total := 0
-	for _, h := range n.Hugepages {
-		total += h.Total
-		have = append(have, fmt.Sprintf("%d of %d kB, %d free", h.Total, h.KiB, h.Free))
-	}
-	if v.p != nil {
-		for _, want := range v.p.Hugepages {
-			if want.Node != n.ID && want.Node != -1 {
-				continue
-			}
-			got := 0
-			for _, h := range n.Hugepages {
-				if h.KiB == want.KiB {
-					got = h.Total
-				}
-			}
-			if got < want.Pages {
-				r.fail("node %d: has %d pages of %d kB, but the plan wants %d", n.ID, got, want.KiB, want.Pages).
-					about("hugepages node %d", n.ID).
-					write("/"+v.m.PagesFile(n.ID, want.KiB), fmt.Sprint(want.Pages))
-			}
-		}
-	}
-	if len(n.Hugepages) > 0 && total == 0 {
-		size := n.Hugepages[0].KiB
-		for _, h := range n.Hugepages {
-			size = min(size, h.KiB)
-		}
-		r.warn("node %d has workers and no hugepages", n.ID).Command =
-			fmt.Sprintf("echo %d > /%s", max(1, 1<<20/size), v.m.PagesFile(n.ID, size))
-		return
-	}
-	if len(n.Hugepages) == 0 {
-		r.unknown("nothing is known about hugepages of node %d", n.ID)
-		return
-	}
-	r.pass("node %d: %s", n.ID, strings.Join(have, "; "))
 }

@@ -61,10 +61,14 @@ func checkIRQs(v *view, r *result) {
 			orNone(q.Effective))
 		switch {
 		case q.Managed:
-			r.warn("%s; the kernel manages it: use fewer queues, or boot with isolcpus=managed_irq", text).
-				about("irq %d", q.Number)
+			r.warn("%s; the kernel manages it: use fewer queues%s", text,
+				ifText(!v.managedIRQ(), ", or boot with isolcpus=managed_irq")).about("irq %d", q.Number)
 		case goes.Empty():
-			r.warn("%s; it may move to a worker's CPU", text).about("irq %d", q.Number).moveIRQ(q.Number, q.Effective)
+			stay := q.Effective.And(v.in.IRQs) // where it is now, if interrupts are meant to be there
+			if stay.Empty() {
+				stay = to
+			}
+			r.warn("%s; it may move to a worker's CPU", text).about("irq %d", q.Number).moveIRQ(q.Number, stay)
 		default:
 			r.fail("%s of %s", text, v.names(goes)).about("irq %d", q.Number).moveIRQ(q.Number, to)
 		}
@@ -72,6 +76,12 @@ func checkIRQs(v *view, r *result) {
 	if len(r.items) == 0 {
 		r.pass("%d interrupts go elsewhere", len(v.m.IRQs))
 	}
+}
+
+// managedIRQ reports whether isolcpus=managed_irq is in force.
+func (v *view) managedIRQ() bool {
+	arg, err := v.cpuArg("isolcpus")
+	return err == nil && slices.Contains(arg.Flags, "managed_irq")
 }
 
 func (i *Item) moveIRQ(number int, to cpuset.Set) {

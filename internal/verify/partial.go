@@ -57,6 +57,9 @@ type signs struct {
 func checkPartial(v *view, r *result) {
 	s := v.signs()
 	switch {
+	case v.isolated.Empty() && !s.open.Empty() && s.open.Within(s.covered) && s.load == "":
+		r.warn("isolation of workers' CPUs %s depends on others: %s; the scheduler still balances these CPUs", s.open,
+			strings.Join(s.means, "; "))
 	case !s.open.Empty() && len(s.means) > 0:
 		r.fail("partial isolation: %s, but workers' CPUs %s are left out: all threads that were moved away may run "+
 			"there",

@@ -22,6 +22,9 @@ func PassableRules(p *apiv1.Port) string {
 	if !unchecked || (p.EgressRules == "" && p.IngressRules == "") {
 		return ""
 	}
+	if p.Vrf == "" && p.Bridge != "" { // bridged flows belong to their ports
+		return ""
+	}
 	return "has rules, but no source check: its guest can send as another guest and pass by that guest's flows"
 }
 

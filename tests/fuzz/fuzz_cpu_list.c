@@ -30,7 +30,9 @@ static void ordered(const char *text, int ret, const struct cpu_list *l)
 	FUZZ_ASSERT(cpu_list_order(text, cpus, CPU_LIST_MAX, &n) == ret);
 	for (i = 0; i < n; i++)
 		cpu_list_add(&again, cpus[i]);
-	FUZZ_ASSERT(n == cpu_list_count(l) && cpu_list_eq(l, &again));
+	FUZZ_ASSERT(n == cpu_list_count(l) && cpu_list_eq(l, &again) && cpu_list_within(l, &again));
+	if (n > 1)
+		FUZZ_ASSERT(cpu_list_order(text, cpus, n - 1, &i) == -ENOSPC && i == 0);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

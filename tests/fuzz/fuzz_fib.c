@@ -8,7 +8,7 @@
 
 #include "base/rcu.h"
 #include "l3/fib.h"
-#include "l3/fib_arena.h"
+#include "l3/fib_private.h"
 #include "l3/rib.h"
 
 #define RUN 180    // routes of an operation on many

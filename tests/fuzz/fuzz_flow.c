@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Frames of guests whose ports keep flows, and of tunnels to them, with addresses that are translated, rules, meters
-// and a mirror. The highest bit of the first byte advances the clock.
+// Frames of guests whose ports keep flows, routed and bridged, and of tunnels to them, with addresses that are
+// translated, rules, meters and a mirror. Bits of the first byte: 0x80 advances the clock, 0x40 starts a new
+// generation, and with 0x20 each TCP flow has to begin with a SYN.
 #include <errno.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "flow/flow_private.h"
+#include "flow/tcp.h"
 #include "fuzz_frame.h"
 #include "fuzz_router.h"
 #include "policy/meter.h"
@@ -17,7 +19,8 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 
-static const uint16_t ports[] = {RED0, RED1, BLUE0, IRB0, FABRIC0, FABRIC1};
+// The first six are as they were before there were flows on bridges, for the inputs of the corpus.
+static const uint16_t ports[] = {RED0, RED1, BLUE0, IRB0, FABRIC0, FABRIC1, LAN0, LAN1, LAN0, IRB0, FABRIC0, FABRIC1};
 
 static void must(int ret, const struct error *err)
 {
@@ -79,6 +82,21 @@ static struct rule_list *add_rules(const char *name, bool allow, struct rule rul
 	return l;
 }
 
+// On a bridge: a list by whose default frames without IP do not arrive, and one that lets all but telnet out.
+static void add_bridge_policy(const struct meter *slow, const struct mirror *m)
+{
+	struct rule telnet = {.proto = IPPROTO_TCP, .ports = {{0}, {23, 23}}},
+		    udp = {.proto = IPPROTO_UDP, .ports = {{0}, {0, UINT16_MAX}}};
+	struct port_config cfg = router_config(LAN0);
+
+	udp.extras.meter = slow->id;
+	cfg.stateful = true;
+	rules_config_edit(&cfg)->lists[RULES_EGRESS] = rule_list_id(add_rules("bridge-egress", true, telnet));
+	rules_config_edit(&cfg)->lists[RULES_INGRESS] = rule_list_id(add_rules("bridge-ingress", false, udp));
+	mirroring_config_edit(&cfg)->mirror = m->id;
+	router_set(LAN0, &cfg);
+}
+
 // What a rule or a port may do besides: deny, log, limit, copy.
 static void add_policy(void)
 {
@@ -95,6 +113,7 @@ static void add_policy(void)
 	m = mirror_add(&copies, NULL);
 	FUZZ_ASSERT(slow && m);
 	rules_config_edit(&cfg)->lists[RULES_EGRESS] = rule_list_id(add_rules("egress", true, telnet));
+	rules_config_edit(&cfg)->lists[RULES_INGRESS] = rule_list_id(add_rules("no-telnet", true, telnet));
 	mirroring_config_edit(&cfg)->mirror = m->id;
 	router_set(RED0, &cfg);
 	all.extras.meter = slow->id;
@@ -103,6 +122,7 @@ static void add_policy(void)
 	rules_config_edit(&cfg)->lists[RULES_INGRESS] = rule_list_id(add_rules("ingress", false, all));
 	meters_config_edit(&cfg)->egress = slow->id;
 	router_set(BLUE0, &cfg);
+	add_bridge_policy(slow, m);
 }
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)
@@ -132,9 +152,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (size == 0)
 		return 0;
+	flow_tcp_strict = *data & 0x20;
 	fuzz_router_input(ports, RTE_DIM(ports), data, size);
-	if (*data & 0x40)
+	if (*data & 0x40) {
 		flow_zone_changed(RED);
+		flow_zone_changed(FLOW_ZONE_BRIDGE | LAN);
+	}
 	flow_changes_take_effect();
 	if (*data & 0x80) {
 		tsc += flow_tsc_hz; // so that the ager scans every flow

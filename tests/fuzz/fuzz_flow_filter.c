@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/utf8.h"
+#include "api/check.h"
 #include "control/flow_filter.h"
 #include "fuzz_frame.h"
 #include "testing/router_fixture.h"
@@ -62,7 +62,7 @@ static void check(const struct flow *f, const Corelane__V1__FlowFilter *in)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	Corelane__V1__FlowFilter *in;
-	const char *field;
+	struct error err = {0};
 	struct flow f;
 
 	if (size < sizeof(struct flow_bytes))
@@ -72,7 +72,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 					       data + sizeof(struct flow_bytes));
 	if (in == NULL)
 		return 0;
-	if (utf8_invalid_field(&in->base, &field) == NULL)
+	if (api_check(&in->base, &err) == 0)
 		check(&f, in);
 	corelane__v1__flow_filter__free_unpacked(in, NULL);
 	return 0;

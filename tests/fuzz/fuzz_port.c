@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "api/check.h"
-#include "api/utf8.h"
+#include "api/fields.h"
 #include "control/port_message.h"
 #include "fuzz_frame.h"
 #include "testing/router_fixture.h"
@@ -60,16 +60,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	Corelane__V1__PortAddRequest *req = corelane__v1__port_add_request__unpack(NULL, size, data);
 	struct error err = {0};
-	const char *field;
 
 	if (req == NULL)
 		return 0;
-	if (utf8_invalid_field(&req->base, &field) == NULL) {
-		if (api_check(&req->base, &err) < 0)
-			refused(&err);
-		else
-			check(req->port);
-	}
+	if (api_check(&req->base, &err) < 0)
+		refused(&err);
+	else
+		check(req->port);
 	corelane__v1__port_add_request__free_unpacked(req, NULL);
 	return 0;
 }

@@ -12,6 +12,10 @@ void fuzz_router_setup(void);
 
 #define FUZZ_HOST PORTS_END // host port of FABRIC1
 
+// RED0 and LAN0 become trunks. RED0: tag 10 is in VRF blue, with guest 10.0.0.5 and fd00::5, tags 100 and 7 are in
+// bridge lan. LAN0: tag 20 is in bridge irb and VRF red, tag 30 in bridge lan.
+void fuzz_router_add_subports(void);
+
 // Lets ports receive up to four frames, which pass the graph completely, and checks that
 // - each was sent, dropped with a reason or punted, and no buffer is kept,
 // - frames that a port sends belong to its tenant.

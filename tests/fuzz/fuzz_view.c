@@ -70,6 +70,30 @@ struct view view(const uint8_t *data, size_t size)
 	return v;
 }
 
+static bool view_is_tag(const uint8_t *data, size_t size, unsigned at)
+{
+	return size >= at + 4 && (be16(data + at) == 0x8100 || be16(data + at) == 0x88a8);
+}
+
+struct view_tags view_tags(const uint8_t *data, size_t size)
+{
+	struct view_tags t = {0};
+	unsigned at = 12;
+
+	if (view_is_tag(data, size, at) && (be16(data + at + 2) & 0xfff) == 0)
+		at += 4;
+	if (!view_is_tag(data, size, at))
+		return (struct view_tags){.len = at - 12};
+	if (be16(data + at) == 0x88a8) {
+		t.outer = be16(data + at + 2) & 0xfff;
+		at += 4;
+	}
+	if (view_is_tag(data, size, at) && be16(data + at) == 0x8100)
+		t.id = be16(data + at + 2) & 0xfff;
+	t.len = at + 4 - 12;
+	return t;
+}
+
 static void fix_ip(uint8_t *ip, size_t size)
 {
 	unsigned hlen = (ip[0] & 15) * 4u;

@@ -14,7 +14,7 @@ from scapy.packet import Raw
 from scapy.utils import checksum as internet_checksum
 
 from router import GATEWAY_MAC, ROUTER_MAC
-from topology import FAB0, FAB0_MAC, HOST, HOST_MAC, RED, REMOTE_ROUTER_MAC, UDP_PORT, WITH_UDP6_CHECKSUM, vni
+from topology import FAB0, FAB0_MAC, HOST, HOST_MAC, RED, REMOTE_ROUTER_MAC, UDP_PORT, vni
 
 conf.ipv6_enabled = True
 PAYLOAD = bytes(range(64))
@@ -69,7 +69,7 @@ def carrier(encap, under, sport=50000, checksum=..., dport=None, **gre):
     if encap == "mplsogre":
         return GRE(proto=0x8847, **gre)
     if checksum is ...:
-        checksum = None if under == 6 and encap in WITH_UDP6_CHECKSUM else 0
+        checksum = None if under == 6 else 0
     return UDP(sport=sport, dport=dport or UDP_PORT[encap], chksum=checksum)
 
 

@@ -20,7 +20,7 @@ from scapy.layers.l2 import Dot1Q, Ether
 from daemon import Daemon
 
 ETH_P_ALL = 0x0003
-SOL_PACKET, PACKET_AUXDATA, PACKET_IGNORE_OUTGOING = 263, 8, 23
+SOL_PACKET, PACKET_AUXDATA, PACKET_VNET_HDR, PACKET_IGNORE_OUTGOING = 263, 8, 15, 23
 TP_STATUS_VLAN_VALID = 1 << 4
 SIOCGIFFLAGS, SIOCSIFFLAGS, IFF_NOARP = 0x8913, 0x8914, 0x80
 ROUTER_MAC = "02:00:00:00:aa:01"
@@ -30,10 +30,26 @@ STATEFUL = os.environ.get("CORELANE_STATEFUL") == "1"  # routed tenant ports kee
 ISOLATED = STATEFUL  # another worker polls all queues and hands the packets, in order, to the one that forwards
 
 
+class Marks(NamedTuple):
+    """The virtio-net header of a frame whose checksum is unfinished, or that is a large segment (struct virtio_net_hdr)."""
+    flags: int
+    gso_type: int
+    header_len: int
+    gso_size: int
+    checksum_start: int
+    checksum_offset: int
+
+    FORMAT = "BBHHHH"
+
+
+NO_MARKS = Marks(0, 0, 0, 0, 0, 0)
+
+
 class Out(NamedTuple):
     """A frame that came out of a port."""
     port: str
     data: bytes
+    marks: Marks = NO_MARKS
 
     @property
     def packet(self):
@@ -55,6 +71,12 @@ class Tap:
             self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 8 << 20)
             self.sock.bind((name, 0))
         self.sock.setblocking(False)
+        self.has_marks = False
+
+    def use_marks(self):
+        """From now on frames have marks, as those of a guest that negotiated offloads."""
+        self.sock.setsockopt(SOL_PACKET, PACKET_VNET_HDR, 1)
+        self.has_marks = True
 
     def silence_kernel(self):
         with open(f"/proc/sys/net/ipv6/conf/{self.name}/disable_ipv6", "w", encoding="ascii") as f:
@@ -64,21 +86,27 @@ class Tap:
             flags = struct.unpack("16sH22x", fcntl.ioctl(s, SIOCGIFFLAGS, struct.pack("16sH22x", name, 0)))[1]
             fcntl.ioctl(s, SIOCSIFFLAGS, struct.pack("16sH22x", name, flags | IFF_NOARP))
 
-    def send(self, frame):
-        self.sock.send(bytes(frame))
+    def send(self, frame, marks=NO_MARKS):
+        self.sock.send((struct.pack(Marks.FORMAT, *marks) if self.has_marks else b"") + bytes(frame))
 
     def recv(self):
         """Returns the next frame, None if there is none now. A VLAN tag that the kernel removed is put back."""
         try:
-            data, extra, _, _ = self.sock.recvmsg(1 << 16, 64)
+            data, extra, _, _ = self.sock.recvmsg(1 << 17, 64)
         except BlockingIOError:
             return None
+        marks = NO_MARKS
+        if self.has_marks:
+            size = struct.calcsize(Marks.FORMAT)
+            marks, data = Marks(*struct.unpack(Marks.FORMAT, data[:size])), data[size:]
         for level, kind, value in extra:
             if level == SOL_PACKET and kind == PACKET_AUXDATA:
                 status, _, _, _, _, tci, tpid = struct.unpack("IIIHHHH", value)
                 if status & TP_STATUS_VLAN_VALID:
-                    return data[:12] + struct.pack("!HH", tpid, tci) + data[12:]
-        return data
+                    data = data[:12] + struct.pack("!HH", tpid, tci) + data[12:]
+                    if marks != NO_MARKS:
+                        marks = marks._replace(checksum_start=marks.checksum_start + 4)
+        return Out(self.name, data, marks)
 
     def fence(self):
         self.fences += 1
@@ -165,10 +193,8 @@ class Router:
             ready, _, _ = select.select(list(socks), [], [], max(left, 0))
             for s in ready:
                 tap = socks[s]
-                data = tap.recv()
-                while data is not None:
-                    frames.append(Out(tap.name, data))
-                    data = tap.recv()
+                while out := tap.recv():
+                    frames.append(out)
             if until(frames):
                 return frames, True
             if left <= 0:
@@ -188,10 +214,10 @@ class Router:
         return frames
 
     def run(self, port, *frames, fence=None):
-        """Sends frames into a port; returns all frames that came out of any port, in order by port."""
+        """Sends frames, or pairs of a frame and its marks, into a port; returns all frames that came out of any port, in order by port."""
         self.wait(0, lambda fs: False)
         for f in frames:
-            self.taps[port].send(f)
+            self.taps[port].send(*(f if isinstance(f, tuple) else (f,)))
         return self.fence(fence or port, 2 if fence in (None, port) else 3)
 
     def expect(self, port, predicate, timeout=1.0):

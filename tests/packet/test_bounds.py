@@ -54,7 +54,7 @@ def test_number_of_denied_flows(router, tenant):
         return int(router.cli("port", "show", port)[0]["state"].get("flows", 0))
 
     def frames(guest, to, n):
-        return [bytes(from_guest(guest, udp_packet(4, guest, to, sport=1 + i))) for i in range(n)]
+        return [bytes(from_guest(guest, udp_packet(4, guest, to, sport=1024 + i))) for i in range(n)]
 
     most = int(router.cli("flow", "count")[0]["capacity"]) // 64
     router.cli("flow", "flush", "--all")

@@ -1,17 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Bridge domains: local ports and remote ends of VXLAN and MPLS, learning, flooding, and the gateway on a bridge."""
 import time
+from socket import AF_INET6, inet_ntop, inet_pton
 
 import pytest
 from scapy.contrib.mpls import MPLS
 from scapy.layers.inet import ICMP, IP, UDP
-from scapy.layers.inet6 import ICMPv6PacketTooBig, IPv6
+from scapy.layers.inet6 import (ICMPv6ND_NA, ICMPv6ND_NS, ICMPv6NDOptDstLLAddr, ICMPv6NDOptSrcLLAddr, ICMPv6PacketTooBig, IPv6,
+                                 in6_getnsma, in6_getnsmac)
 from scapy.layers.l2 import ARP, Dot1Q, Ether
 from scapy.layers.vxlan import VXLAN
 from scapy.packet import Raw
 
 from packets import PAYLOAD, assert_nothing, assert_out, carrier, cut, forwarded, from_guest, from_host, ip, to_host, udp_packet
-from router import GATEWAY_MAC
+from router import GATEWAY_MAC, STATEFUL
 from topology import FAB0, FAB0_MAC, FAMILIES, HOST, HOST_MAC, OVERLAYS, T1
 
 A, B, C = "02:00:00:00:10:01", "02:00:00:00:10:02", "02:00:00:00:10:03"  # behind l1, l2 and the remote end
@@ -28,7 +30,7 @@ def lan(network):
     r.cli("nexthop", "add", mpls, "tunnel", "--encap", "mplsoudp", "--remote", HOST[6], "--label", LABEL)
     r.cli("bridge", "add", "lan", "--flood", f"{vx},{mpls}")
     for name in ("l1", "l2"):
-        r.cli("port", "add", name, "tenant", "tap", "--bridge", "lan", "--mtu", 1600)
+        r.cli("port", "add", name, "tenant", "tap", "--bridge", "lan", "--mtu", 1600, *(("--stateful",) if STATEFUL else ()))
         r.attach(name, None)
     r.cli("vni", "add", VNI, "bridge", "lan")
     r.cli("label", "add", LABEL, "bridge", "lan")
@@ -130,6 +132,32 @@ def test_learning(empty, router):
     assert_out(run(router, "l2", f), ("l1", f))
 
 
+def test_a_guest_that_claims_the_addresses_of_others(empty, router):
+    """Its port has no source check. It sends with the MAC of another port's guest and with ever new ones: what is for the others still
+    arrives there, and only there."""
+    router.cli("port", "set", "l2", "--guest-mac", B, "--source-check", "strict")
+    router.cli("port", "add", "l3", "tenant", "tap", "--bridge", "lan", "--mtu", 1600)
+    router.attach("l3", None)
+    try:
+        learn(router, "l2", frame(B, BROADCAST), B)
+        before = router.cli("bridge", "show", "lan")[0]
+        for part in range(20):
+            new = [frame(f"02:77:00:00:{part:02x}:{i:02x}", B) for i in range(100)]
+            run(router, "l3", frame(B, BROADCAST), *new)
+            assert_out(run(router, "fab0", from_remote(frame(C, B))), ("l2", frame(C, B)))
+            time.sleep(0.02)
+        router.settle()
+        after = router.cli("bridge", "show", "lan")[0]
+        at = {m["mac"]: m.get("port") for m in router.cli("mac", "list") if m["bridge"] == "lan"}
+        assert at[B] == "l2"
+        assert int(after.get("learn_refused", 0)) > int(before.get("learn_refused", 0))
+        assert int(after.get("moves", 0)) == int(before.get("moves", 0))
+        assert list(at.values()).count("l3") > 100  # its own are learnt
+    finally:
+        router.del_port("l3")
+        router.cli("port", "set", "l2", "--guest-mac", "", "--source-check", "none")
+
+
 @pytest.mark.parametrize("encap,under", [("vxlan", 4), ("mplsoudp", 6)])
 def test_learning_behind_a_tunnel(empty, router, encap, under):
     arriving = frame(C, BROADCAST)
@@ -188,6 +216,45 @@ def test_no_learning_and_limit(empty, router):
         assert int(router.cli("bridge", "show", "lan")[0]["learn_refused"]) >= 5
     finally:
         router.cli("bridge", "set", "lan", "--no-learning=false", "--mac-limit", 8192)
+
+
+NEAR, FAR, UNKNOWN = {4: "10.77.0.1", 6: "fd77::1"}, {4: "10.77.0.2", 6: "fd77::2"}, {4: "10.77.0.3", 6: "fd77::3"}
+
+
+def asks(family, target, source=NEAR, mac=A):
+    """A guest asks for the MAC address of another one."""
+    if family == 4:
+        return Ether(src=mac, dst=BROADCAST) / ARP(hwsrc=mac, psrc=source[4], pdst=target[4])
+    group = in6_getnsma(inet_pton(AF_INET6, target[6]))
+    option = ICMPv6NDOptSrcLLAddr(lladdr=mac)
+    return Ether(src=mac, dst=in6_getnsmac(group)) / IPv6(src=source[6], dst=inet_ntop(AF_INET6, group), hlim=255) / ICMPv6ND_NS(
+        tgt=target[6]) / option
+
+
+def answered(family):
+    """What a guest at C would say itself."""
+    if family == 4:
+        return Ether(src=C, dst=A) / ARP(op="is-at", hwsrc=C, psrc=FAR[4], hwdst=A, pdst=NEAR[4])
+    return Ether(src=C, dst=A) / IPv6(src=FAR[6], dst=NEAR[6], hlim=255) / ICMPv6ND_NA(
+        tgt=FAR[6], R=1, S=1, O=1) / ICMPv6NDOptDstLLAddr(lladdr=C)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_neighbor_suppression(empty, router, family):
+    router.cli("mac", "add", "lan", C, "nexthop", empty["vxlan"], "--addresses", f"{FAR[4]},{FAR[6]}")
+    known = asks(family, FAR)
+    assert_flooded(run(router, "l1", known), known, "l2")  # the bridge has no suppression yet
+    router.cli("bridge", "set", "lan", "--neighbor-suppression")
+    try:
+        assert_out(run(router, "l1", known), ("l1", answered(family)))
+        unknown = asks(family, UNKNOWN)
+        assert_flooded(run(router, "l1", unknown), unknown, "l2")
+        assert_out(run(router, "fab0", from_remote(asks(family, FAR, mac="02:00:00:00:10:04"))),
+                   *((port, asks(family, FAR, mac="02:00:00:00:10:04")) for port in ("l1", "l2")))  # its own host answers
+        router.cli("mac", "del", "lan", C)
+        assert_flooded(run(router, "l1", known), known, "l2")
+    finally:
+        router.cli("bridge", "set", "lan", "--neighbor-suppression=false")
 
 
 def test_refused(empty, router):

@@ -46,7 +46,7 @@ def ways(router, dst, family=4, flows=FLOWS):
     way = {}
     router.settle()
     for start in range(0, flows, 200):
-        for port, data in router.run("t1", *frames[start:start + 200]):
+        for port, data, _ in router.run("t1", *frames[start:start + 200]):
             number = struct.unpack("!I", data[-4:])[0]
             assert number not in way
             raw = data[30:34] if data[12:14] == b"\x08\0" else data[38:54]

@@ -77,7 +77,7 @@ class Wire:
         while time.monotonic() - start < 5:
             select.select([dst.sock], [], [], 0.5)
             got = dst.recv()
-            if got == frame:
+            if got and got.data == frame:
                 return time.monotonic() - start
         raise AssertionError(f"frame {number} is lost")
 
@@ -209,8 +209,8 @@ def sender(daemon, source):
 def numbers_from(tap):
     numbers = []
     while (got := tap.recv()) is not None:
-        if got[12:14] == struct.pack("!H", FLOODED):
-            numbers += struct.unpack("!I", got[14:18])
+        if got.data[12:14] == struct.pack("!H", FLOODED):
+            numbers += struct.unpack("!I", got.data[14:18])
     return numbers
 
 

@@ -76,7 +76,7 @@ def test_of_a_rule(router, family, port, direction):
         router.cli("rule", "add", "seen", 11, "allow", "--mirror", "none")
     router.cli("port", "set", port, f"--{direction}-rules", "seen")
     try:
-        with pytest.raises(Refused, match="in use by a rule"):
+        with pytest.raises(Refused, match="mirror.name 'm': is in use by rule 10 of list 'seen'"):
             router.cli("mirror", "del", "m")
         there, back = udp_packet(family, M1, M2), udp_packet(family, M2, M1, sport=5678, dport=1234)
         first = from_guest(M1, there) if port == "n1" else to_guest(M2, forwarded(there))

@@ -132,6 +132,19 @@ def test_port_that_is_down(network, router):
     assert_out(router.run("t1", from_guest(T1, packet)), ("t2", to_guest(T2, forwarded(packet))))
 
 
+def test_guest_of_a_disabled_port(network, router):
+    """Whoever disables a port does not want the guest's packets any more."""
+    packet = udp_packet(4, T1, T2)
+    router.cli("port", "set", "t1", "--disabled")
+    try:
+        with router.drops(port_disabled=1):
+            assert_nothing(router.run("t1", from_guest(T1, packet), fence="t2"))
+    finally:
+        router.cli("port", "set", "t1", "--disabled=false")
+        router.wait_up("t1")
+    assert_out(router.run("t1", from_guest(T1, packet)), ("t2", to_guest(T2, forwarded(packet))))
+
+
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_prefix_behind_a_guest(network, router, family):
     """A guest that is a router itself gets all packets of its prefix at its MAC."""

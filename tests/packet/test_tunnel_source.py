@@ -113,6 +113,7 @@ def test_replaced_in_place(hosts, router):
 
 
 def test_the_group_is_in_use(hosts, router):
-    with pytest.raises(Refused, match="is in use by 0 rules and 2 labels or VNIs"):
+    with pytest.raises(Refused, match=f"is in use by label {FILTERED} .2 references in all."):
         router.cli("address-group", "del", "hosts")
-    assert {"label": FILTERED, "vrf": "red", "uniform": False, "sources": "hosts", "tunnel_ends": False} in router.cli("label", "list")
+    want = {"label": FILTERED, "vrf": "red", "uniform": False, "sources": "hosts", "tunnel_ends": False, "owner": "api"}
+    assert want in router.cli("label", "list")

@@ -2,8 +2,8 @@
 """Which packets a fabric port accepts, and which it drops."""
 import pytest
 from scapy.layers.inet import ICMP, IP, TCP, UDP, IPOption_Router_Alert
-from scapy.layers.inet6 import (ICMPv6EchoReply, ICMPv6EchoRequest, ICMPv6ND_RA, IPv6, IPv6ExtHdrDestOpt, IPv6ExtHdrFragment,
-                                IPv6ExtHdrHopByHop)
+from scapy.layers.inet6 import (ICMPv6DestUnreach, ICMPv6EchoReply, ICMPv6EchoRequest, ICMPv6ND_RA, IPv6, IPv6ExtHdrDestOpt,
+                                IPv6ExtHdrFragment, IPv6ExtHdrHopByHop)
 from scapy.layers.l2 import Dot1Q, Ether
 from scapy.packet import Raw
 
@@ -55,8 +55,11 @@ CASES = {
                         UDP(dport=6635)],
     "fabric_udp_port": [Ether(src=HOST_MAC, dst=FAB0_MAC) / IP(src=HOST[4], dst=FAB0[4]) / UDP(dport=53)],
     "local_icmp_ignored": [Ether(src=HOST_MAC, dst=FAB0_MAC) / IP(src=HOST[4], dst=FAB0[4]) / ICMP(type="echo-reply"),
-                           Ether(src=HOST_MAC, dst=FAB0_MAC) / IP(src=HOST[4], dst=FAB0[4]) / ICMP(type=3, code=3) / good()[IP],
+                           Ether(src=HOST_MAC, dst=FAB0_MAC) / IP(src=HOST[4], dst=FAB0[4]) / ICMP(type=3, code=1) / good()[IP],
                            Ether(src=HOST_MAC, dst=FAB0_MAC) / IPv6(src=HOST[6], dst=FAB0[6]) / ICMPv6EchoReply()],
+    "local_port_unreachable": [
+        Ether(src=HOST_MAC, dst=FAB0_MAC) / IP(src=HOST[4], dst=FAB0[4]) / ICMP(type=3, code=3) / good()[IP],
+        Ether(src=HOST_MAC, dst=FAB0_MAC) / IPv6(src=HOST[6], dst=FAB0[6]) / ICMPv6DestUnreach(code=4) / good()[IP]],
     "local_icmp_checksum": [Ether(src=HOST_MAC, dst=FAB0_MAC) / IP(src=HOST[4], dst=FAB0[4]) / ICMP(chksum=1),
                             Ether(src=HOST_MAC, dst=FAB0_MAC) / IPv6(src=HOST[6], dst=FAB0[6]) / ICMPv6EchoRequest(cksum=1)],
     "nd_router_advert_ignored": [Ether(src=HOST_MAC, dst="33:33:00:00:00:01") /

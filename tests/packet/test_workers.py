@@ -183,7 +183,7 @@ def test_rebalance_says_what_it_finds(extra):
     (("worker", "set", 11, "--ring-size", 1000), "power of two"),
     (("worker", "set", 11, "--ring-size", 32), "power of two"),
     (("worker", "add", "--cpu", CPU, "--role", "isolated_rx", "--target", 99), ": --target"),
-    (("worker", "add", "--cpu", CPU, "--role", "isolated_rx", "--target", 40), ": --target"),
+    (("worker", "add", "--cpu", CPU, "--role", "isolated_rx", "--idle", "yield", "--target", 40), ": --target"),
     (("port", "set", "w1", "--spread-workers", "11,11"), "twice"),
     (("port", "set", "w1", "--spread-workers", "11:0"), ": --spread-workers"),
     (("port", "set", "w1", "--spread-workers", "64"), ": --spread-workers"),

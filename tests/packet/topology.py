@@ -16,7 +16,6 @@ B1 = {4: "10.1.0.11", 6: "fd00:1::11", "mac": "02:00:00:00:02:11"}
 OVERLAYS = ("mplsoudp", "mplsogre", "vxlan", "geneve")
 IN_UDP = ("mplsoudp", "vxlan", "geneve")
 WITH_VNI = ("vxlan", "geneve")
-WITH_UDP6_CHECKSUM = ("mplsoudp", "geneve")  # unless the next hop says otherwise
 FAMILIES = (4, 6)
 UDP_PORT = {"mplsoudp": 6635, "vxlan": 4789, "geneve": 6081}
 RED, BLUE, RED_UNIFORM = 1001, 1002, 1003  # labels, and VNIs with 4000 more

@@ -20,7 +20,9 @@
 #include "base/rcu.h"
 #include "eth/source_check.h"
 #include "flow/flow.h"
+#include "flow/table_fixture.h"
 #include "graph/graph.h"
+#include "l3/fib.h"
 #include "l3/ip_header.h"
 #include "overlay/overlay.h"
 #include "testing/router_fixture.h"
@@ -30,6 +32,7 @@
 #define MAX_BATCH 256
 #define ROUNDS 2000
 #define FRAME_MAX 256
+#define FLOWS 16384
 
 #define HOST4 "203.0.113.9"
 #define HOST6 "2001:db8:f::9"
@@ -49,6 +52,7 @@ struct bench {
 	enum { NO_ENCAP, MPLSOUDP, MPLSOGRE, VXLAN, GENEVE, ENCAPS } encap;
 	bool v6; // of the underlay
 	uint32_t nexthop;
+	bool fresh; // every round has packets of flows that are not there yet
 };
 
 static struct packet flow(unsigned i, bool v6)
@@ -97,6 +101,14 @@ static struct rte_mbuf *in_flow(const struct bench *b, unsigned i)
 	return m;
 }
 
+static struct rte_mbuf *without_flow(const struct bench *b, unsigned i)
+{
+	struct rte_mbuf *m = in_flow(b, i);
+
+	meta(m)->arg = 0;
+	return m;
+}
+
 static struct rte_mbuf *to_nexthop(const struct bench *b, unsigned i)
 {
 	struct rte_mbuf *m = routed4(b, i);
@@ -141,10 +153,28 @@ static struct rte_mbuf *after_fabric_input(const struct bench *b, unsigned i)
 
 static struct rte_mbuf *in_bridge(const struct bench *b, unsigned i)
 {
-	struct packet p = flow(i, false);
+	struct packet p = flow(i, b->v6);
 	struct rte_mbuf *m = router_frame(LAN0, "02:00:00:00:00:22", "02:00:00:00:00:11", &p);
 
 	meta(m)->bridge = LAN;
+	return m;
+}
+
+// As bridge_input hands them on, with flows that are there.
+static struct rte_mbuf *in_bridge_flow(const struct bench *b, unsigned i)
+{
+	struct port_config cfg = router_config(LAN0);
+	struct rte_mbuf *m = in_bridge(b, i), *first = in_bridge(b, i);
+
+	if (!cfg.stateful) {
+		cfg.stateful = true;
+		router_set(LAN0, &cfg);
+		flow_changes_take_effect();
+	}
+	node_test_one("bridge_input", m);
+	node_test_one("bridge_input", first);
+	meta(first)->arg = 0;
+	node_test_one(b->v6 ? "flow6_create" : "flow4_create", first);
 	return m;
 }
 
@@ -188,6 +218,27 @@ MEASURED void fib6_lookup(void)
 		keys[i] = rte_pktmbuf_mtod(pkts[i], struct rte_ipv6_hdr *)->dst_addr;
 	}
 	fib6_lookup_bulk(fibs, keys, results, batch);
+}
+
+#define MANY_ROUTES 4096
+static struct fib *many; // scattered routes, so that it has its direct table
+
+static uint32_t many_route(unsigned i)
+{
+	return 1u << 24 | (i * 2654435761u >> 8 << 8 & 0x7fffff00);
+}
+
+MEASURED void fib4_many(void)
+{
+	const struct fib *fibs[MAX_BATCH];
+	uint32_t keys[MAX_BATCH];
+	unsigned i;
+
+	for (i = 0; i < batch; i++) {
+		fibs[i] = many;
+		keys[i] = rte_cpu_to_be_32(many_route(i) | i);
+	}
+	fib4_lookup_bulk(fibs, keys, results, batch);
 }
 
 // Spreads flows over source ports of tunnels, paths and members of groups.
@@ -258,6 +309,7 @@ static const struct bench benches[] = {
 	{"loop_recorded", from_guest, .call = loop_recorded},
 	{"fib4_lookup", routed4, .call = fib4_lookup},
 	{"fib6_lookup", routed6, .call = fib6_lookup},
+	{"fib4_many", routed4, .call = fib4_many},
 	{"spread_hash", routed4, .call = spread_hash},
 	{"ring_handoff", routed4, .call = ring_handoff},
 	{"strict_check", from_guest, .call = strict_check},
@@ -282,6 +334,10 @@ static const struct bench benches[] = {
 	{"port_tx", to_wire, .encap = VXLAN},
 	{"flow4_lookup", in_flow, .v6 = false},
 	{"flow6_lookup", in_flow, .v6 = true},
+	{"flow4_bridge", in_bridge_flow, .v6 = false},
+	{"flow6_bridge", in_bridge_flow, .v6 = true},
+	{"flow4_create", without_flow, .v6 = false, .fresh = true},
+	{"flow6_create", without_flow, .v6 = true, .fresh = true},
 };
 
 static uint8_t saved[MAX_BATCH][sizeof(struct rte_mbuf) + FRAME_MAX];
@@ -297,13 +353,16 @@ static void save(void)
 	}
 }
 
-static void restore(unsigned n)
+static void restore(const struct bench *b, unsigned n)
 {
+	static uint16_t sport = 2000;
 	unsigned i;
 
 	for (i = 0; i < n; i++) {
 		memcpy(pkts[i], saved[i], sizeof(struct rte_mbuf));
 		memcpy(rte_pktmbuf_mtod(pkts[i], void *), saved[i] + sizeof(struct rte_mbuf), FRAME_MAX);
+		if (b->fresh)
+			*rte_pktmbuf_mtod_offset(pkts[i], uint16_t *, b->v6 ? 40 : 20) = sport++;
 	}
 }
 
@@ -335,7 +394,7 @@ static void run(const struct bench *b)
 // A node that drops its packets would look fast.
 static void check(const struct bench *b)
 {
-	restore(1);
+	restore(b, 1);
 	batch = 1;
 	run(b);
 	if (b->call == NULL && strcmp(b->node, "port_tx") != 0 && strcmp(node_test_outs[0].edge, "drop") == 0) {
@@ -351,9 +410,9 @@ static void count_instructions(const struct bench *b)
 
 	for (i = 0; i < RTE_DIM(batches); i++) {
 		batch = batches[i];
-		restore(batch);
+		restore(b, batch);
 		run(b);
-		restore(batch);
+		restore(b, batch);
 		CALLGRIND_ZERO_STATS;
 		run(b);
 		snprintf(name, sizeof(name), "%s %u", b->node, batch);
@@ -376,7 +435,7 @@ static double cycles(const struct bench *b)
 	unsigned r;
 
 	for (r = 0; r < ROUNDS; r++) {
-		restore(batch);
+		restore(b, batch);
 		before = node ? node->total_cycles : rte_rdtsc();
 		run(b);
 		spent[r] = (node ? node->total_cycles : rte_rdtsc()) - before;
@@ -409,7 +468,7 @@ static void bench(const struct bench *b)
 		count_instructions(b);
 	else
 		measure(b);
-	restore(MAX_BATCH);
+	restore(b, MAX_BATCH);
 	rte_pktmbuf_free_bulk(pkts, MAX_BATCH);
 }
 
@@ -425,12 +484,32 @@ static void add_tunnel6(unsigned encap)
 	router_nexthop(&c);
 }
 
+static void add_many_routes(void)
+{
+	struct ip_addr addr = {.family = IPV4};
+	unsigned i;
+
+	many = fib_create(IPV4);
+	for (i = 0; i < MANY_ROUTES; i++) {
+		rte_be32_t be = rte_cpu_to_be_32(many_route(i));
+		struct ip_prefix p;
+
+		memcpy(addr.bytes, &be, sizeof(be));
+		p = ip_prefix_of(&addr, 24);
+		if (many == NULL || fib_set(many, &p, 1 + i) < 0)
+			abort();
+	}
+}
+
 static void configure(void)
 {
 	struct rx_list *list = calloc(1, sizeof(*list) + sizeof(list->q[0]));
 	struct port_config red0 = router_config(RED0);
+	struct error err = {0};
 	unsigned i;
 
+	if (flow_set_capacity(FLOWS, &err) < 0)
+		abort();
 	strict = *port_fwds[RED0];
 	source_check_config_edit(&red0)->check = SOURCE_CHECK_NONE;
 	router_set(RED0, &red0);
@@ -445,6 +524,7 @@ static void configure(void)
 	vni_set(ID, TARGET(TARGET_VRF, RED), NULL);
 	if (list == NULL)
 		abort();
+	add_many_routes();
 	list->q[list->n++] = &port_get(RED0)->queues[0];
 	list->q[0]->rx_worker = list->q[0]->owner = router_worker()->id;
 	router_worker()->rx = list;
@@ -456,10 +536,15 @@ static void configure(void)
 	router_tx = take;
 }
 
-static bool wanted(const char *node, char **names)
+// The table would be full before so many rounds of new flows are over: flow_create_bench measures their cycles.
+static bool wanted(const struct bench *b, char **names)
 {
+	if (b->fresh && !RUNNING_ON_VALGRIND)
+		return false;
+	if (*names == NULL)
+		return true;
 	for (; *names; names++)
-		if (strcmp(node, *names) == 0)
+		if (strcmp(b->node, *names) == 0)
 			return true;
 	return false;
 }
@@ -470,12 +555,13 @@ int main(int argc, char **argv)
 
 	if (router_setup(NULL) < 0)
 		return 1;
+	fixture_secret(7); // flows are in the same places of the table in every run, and so take as many instructions
 	configure();
 	if (!RUNNING_ON_VALGRIND)
 		printf("cycles per packet\nbatch              %8u %8u %8u %8u\n", batches[0], batches[1], batches[2],
 		       batches[3]);
 	for (i = 0; i < RTE_DIM(benches); i++)
-		if (argc == 1 || wanted(benches[i].node, argv + 1))
+		if (wanted(&benches[i], argv + 1))
 			bench(&benches[i]);
 	return 0;
 }

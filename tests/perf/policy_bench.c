@@ -31,7 +31,7 @@ static double meter_cycles(uint64_t rate)
 	for (round = 0; round < ROUNDS; round++) {
 		start = rte_rdtsc();
 		for (i = 0; i < LOOPS; i++)
-			meter_pass(m->id, 1000, start + i * 32);
+			meter_pass(m->id, 1, 1000, start + i * 32);
 		result = best(result, (double)(rte_rdtsc() - start) / LOOPS);
 	}
 	meter_del("bench", NULL);

@@ -36,6 +36,7 @@
 #define TUNNEL FREE_ID
 #define SINK_HOSTS "172.16.0.0/12"
 #define WARM_MS 20
+#define GRACE_MS 5000
 
 struct feed { // of a worker
 	struct rte_mbuf *pkts[PACKETS];
@@ -194,6 +195,8 @@ static void start(struct port *guest, unsigned n)
 	}
 	for (p = port_next(NULL); p; p = port_next(p))
 		worker_forget(p);
+	if (!rcu_wait(GRACE_MS)) // until no worker polls what it had before
+		rte_panic("a worker does not end its walk\n");
 	for (i = 0; i < n; i++)
 		if (worker_assign(&guest->queues[i], worker_get(i), &err) < 0)
 			rte_panic("queue %u: %s\n", i, err.message);

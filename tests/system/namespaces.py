@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Network namespaces with other implementations, for tests against a running corelaned."""
+import contextlib
 import ctypes
 import os
 import signal
@@ -8,7 +9,7 @@ import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "packet"))
-from daemon import PR_SET_PDEATHSIG  # noqa: E402
+from daemon import CLONE_NEWNET, PR_SET_PDEATHSIG, checked  # noqa: E402
 
 libc = ctypes.CDLL(None, use_errno=True)
 
@@ -45,6 +46,16 @@ class Namespace:
     def start(self, *command, **options):
         return subprocess.Popen(["ip", "netns", "exec", self.name, *(str(c) for c in command)], stdin=subprocess.DEVNULL,
                                 preexec_fn=dies_with_us, **options)
+
+    @contextlib.contextmanager
+    def entered(self):
+        """Sockets that this thread opens in the block belong to the namespace."""
+        with open("/proc/thread-self/ns/net", "rb") as own, open(f"/run/netns/{self.name}", "rb") as its:
+            checked(libc.setns(its.fileno(), CLONE_NEWNET))
+            try:
+                yield
+            finally:
+                checked(libc.setns(own.fileno(), CLONE_NEWNET))
 
     def ip(self, *args):
         return self.run("ip", *args)

@@ -4,6 +4,7 @@
 Only threads in a PID namespace of the test are moved. Interrupts, workqueues and memory settings are the machine's and change between
 apply and rollback. Snapshots before and after are compared. Every test ends with a rollback.
 """
+import contextlib
 import fcntl
 import glob
 import json
@@ -276,7 +277,8 @@ def test_killed_at_any_time(machine):
             p = subprocess.Popen(machine.inside + [COMMAND, "cores", *arguments, "--state-dir", machine.state], stdout=subprocess.DEVNULL)
             time.sleep((reading * 0.7 if what == "apply" else 0.01) + random.random() * 0.12)
             for pid in read(f"/proc/{p.pid}/task/{p.pid}/children").split():
-                os.kill(int(pid), signal.SIGKILL)
+                with contextlib.suppress(ProcessLookupError):  # it was done
+                    os.kill(int(pid), signal.SIGKILL)
             p.wait()
         cut.append(os.path.exists(machine.state + "/journal"))
         back = machine.rollback()

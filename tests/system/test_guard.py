@@ -187,7 +187,7 @@ def test_names_taskset(router):
     named = 0
     with guard(router) as g, contextlib.ExitStack() as stack:
         hogs = [stack.enter_context(hog(other_cpu())) for _ in range(4)]
-        time.sleep(3)  # until the guard has seen their CPUs
+        time.sleep(6)  # until the guard has seen their CPUs, on a busy machine too
         for p in hogs:
             begun = time.time()
             subprocess.run(["taskset", "-pc", str(worker_cpu()), str(p.pid)], check=True, stdout=subprocess.DEVNULL)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every command of the guide, in the order of the page and word for word, as root on a node of its own.
+"""Every command of the guide and of README.md, in the order of the page and word for word, as root on a node of its own.
 
 The node is a network namespace with its own /run, so the names of the guide (guest1, fab0, the default socket) are free.
 Only what the machine decides is replaced: NICs by taps, and CPUs that it does not have.
@@ -14,18 +14,20 @@ import pytest
 from namespaces import dies_with_us, wait
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+FILES = ("yaml", "ini", "text")  # what a block with this language holds, instead of commands
 CPUS = sorted(os.sched_getaffinity(0))
 LACKS = re.compile(r"--cpu '\d+'|worker\S* '\d+'|--target '\d+'")
 
 
 def blocks(page):
     """(line, section, commands) of each block of commands."""
-    found, section, begun, lines = [], "", 0, []
+    found, section, begun, language, lines = [], "", 0, "", []
     with open(os.path.join(ROOT, page), encoding="utf-8") as text:
         for number, line in enumerate(text, 1):
             if line.startswith("```"):
-                if begun:
+                if begun and language not in FILES:
                     found.append((begun, section, commands(lines)))
+                language = language if begun else line[3:].strip()
                 begun, lines = (0, []) if begun else (number, [])
             elif begun:
                 lines.append(line)
@@ -50,6 +52,7 @@ class Node:
         sudo.chmod(0o755)
         self.environment = {k: v for k, v in os.environ.items() if not k.startswith("CORELANE")}
         programs = os.path.dirname(os.environ.get("CORELANE", os.path.join(ROOT, "bin", "corelane")))
+        os.symlink(programs, directory / "programs")  # README.md calls them bin/corelane; bin has sudo
         self.environment["PATH"] = f"{sudo.parent}:{programs}:{os.environ['PATH']}"
         self.holder = subprocess.Popen(
             ["unshare", "--net", "--mount", "sh", "-c",
@@ -115,3 +118,32 @@ def test_block(node, line, section, lines):
         lacks = len(CPUS) < 10 and LACKS.search(done.stderr)  # a CPU, or the worker that would be on it
         assert done.returncode == 0 or watched or lacks, \
             f"docs/guide.md:{line} ({section}): {typed}\nexit code {done.returncode}\n{done.stdout}{done.stderr}"
+
+
+@pytest.fixture(scope="module", name="host")
+def host_fixture(tmp_path_factory):
+    node = Node(tmp_path_factory.mktemp("readme"))
+    yield node
+    node.close()
+
+
+PREPARE = re.compile(r"sudo apt-get install |git clone ")  # a checkout: the tests are in one already
+FINDS = re.compile(r"cores verify ")  # exit code 1: the host does not meet the plan
+
+
+@pytest.mark.parametrize("line,section,lines", [pytest.param(*b, id=f"README-line-{b[0]}") for b in blocks("README.md")])
+def test_readme(host, line, section, lines):
+    """make's targets exist (other parts of the tests run what they do); the commands of the router run."""
+    for command in lines:
+        if PREPARE.match(command):
+            continue
+        if command.startswith("sudo make "):
+            done = subprocess.run(["make", "-n", "-C", ROOT, *shlex.split(command)[2:]], capture_output=True, text=True, check=False)
+            assert done.returncode == 0, f"README.md:{line}: {command}\n{done.stderr}"
+            continue
+        if "corelane explain" in command:
+            host.start(f"corelaned --worker-cpus {CPUS[-1]} --no-huge --memory 256")
+        done = host.run(command.replace("bin/corelane ", "programs/corelane "))
+        found = FINDS.search(command) and done.returncode == 1 and "FAIL" in done.stdout
+        assert done.returncode == 0 or found, \
+            f"README.md:{line} ({section}): {command}\nexit code {done.returncode}\n{done.stdout}{done.stderr}"

@@ -80,6 +80,15 @@ struct memif_disconnect {
 	char reason[MEMIF_REASON_SIZE];
 } __attribute__((packed));
 
+// Beyond the standard, where other implementations send zeros: INIT says what the client wants, CONNECTED what both do.
+#define MEMIF_EXTENSION_COOKIE 0x434c414eu
+#define MEMIF_WHOLE 1 // large segments in tunnels, with MEMIF_DESC_WHOLE
+struct memif_extension {
+	uint8_t unused[118];
+	uint32_t cookie;
+	uint32_t features;
+} __attribute__((packed));
+
 struct memif_msg {
 	uint16_t type; // enum memif_msg_type
 	union {
@@ -89,6 +98,7 @@ struct memif_msg {
 		struct memif_add_ring add_ring;
 		struct memif_connect connect;
 		struct memif_disconnect disconnect;
+		struct memif_extension extension;
 		uint8_t bytes[126];
 	} __attribute__((packed));
 } __attribute__((packed));
@@ -96,7 +106,10 @@ struct memif_msg {
 static_assert(sizeof(struct memif_msg) == 128, "memif message");
 static_assert(offsetof(struct memif_msg, add_ring.log2_size) == 12, "memif add_ring");
 
-#define MEMIF_DESC_NEXT 1     // the frame goes on in the next descriptor
+#define MEMIF_DESC_NEXT 1 // the frame goes on in the next descriptor
+// In the first descriptor of a frame, between peers that have agreed on MEMIF_WHOLE: it is a whole packet of a tunnel
+// (offload/whole.h). metadata: bytes of payload | distance of the IP headers << 16
+#define MEMIF_DESC_WHOLE 2
 #define MEMIF_RING_MASK_INT 1 // set by a reader that polls: the other side does not write its eventfd
 
 struct memif_desc {

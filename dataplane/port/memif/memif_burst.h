@@ -12,6 +12,7 @@
 #include <rte_branch_prediction.h>
 #include <rte_mempool.h>
 
+#include "base/offload.h"
 #include "base/prefetch.h"
 #include "port/memif/memif_ring.h"
 
@@ -74,6 +75,12 @@ static __rte_always_inline void desc_write(struct memif_queue *q, uint16_t pos, 
 	uint64_t *word = (uint64_t *)&q->ring->desc[pos & (q->size - 1)];
 
 	__atomic_store_n(word, head, __ATOMIC_RELAXED);
+}
+
+// The cast as above.
+static __rte_always_inline uint32_t *desc_metadata(const struct memif_queue *q, uint16_t pos)
+{
+	return (uint32_t *)(void *)&q->ring->desc[pos & (q->size - 1)] + 3;
 }
 
 static __rte_always_inline uint32_t desc_length(struct snapshot s)

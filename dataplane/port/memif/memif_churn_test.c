@@ -14,16 +14,10 @@
 #include <rte_lcore.h>
 
 #include "base/rcu.h"
+#include "base/sanitizers.h"
 #include "port/memif/memif_testlib.h"
 
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define LIVES 200 // forking is slow there
-#endif
-#endif
-#ifndef LIVES
-#define LIVES 1000
-#endif
+#define LIVES ASAN_ROUNDS(TSAN_ROUNDS(1000, 150), 200) // forking is slow with the address sanitizer
 #define READER 3
 
 // --- a client's life, in a process of its own ---

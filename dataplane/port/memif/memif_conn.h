@@ -17,7 +17,7 @@
 #include "port/memif/memif_ring.h"
 
 #define MEMIF_SOCKET_SIZE 108
-#define MEMIF_RETRY_MS 1000
+#define MEMIF_RETRY_MS 100
 #define MEMIF_HANDSHAKE_MS 5000
 #define MEMIF_WATCH_MS 200   // how often faults of the peer are looked for
 #define MEMIF_MAX_PENDING 64 // connections of a socket that have not named their interface
@@ -39,6 +39,7 @@ struct memif_if {
 	uint16_t queues;      // rings in each direction; server: at most
 	uint8_t log2_ring;    // server: the largest that clients may use
 	uint32_t buffer_size; // client
+	bool whole;           // offers MEMIF_WHOLE
 	void (*up)(struct memif_if *mif, struct memif_shm *shm);
 	void (*down)(struct memif_if *mif, struct memif_shm *shm, const char *reason);
 	void (*failed)(struct memif_if *mif, const char *reason); // a peer was refused or has refused; may be NULL

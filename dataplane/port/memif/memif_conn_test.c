@@ -99,23 +99,29 @@ static void bad_configuration(void **state)
 	static const struct {
 		uint32_t ring, buffer;
 		const char *socket, *field;
+		bool client, whole;
 	} bad[] = {
-		{16384, 32768, "/tmp/x", "port.memif.ring_size"},
-		{0, 0, "", "port.memif.socket"},
-		{0, 0, "x", "port.memif.socket"},
-		{0, 0, "/no/such/dir/x", "port.memif.socket"},
-		{0, 0, "/proc/x", "port.memif.socket"},
+		{16384, 32768, "/tmp/x", "port.memif.ring_size", .client = true},
+		{0, 0, "", "port.memif.socket", .client = false},
+		{0, 0, "x", "port.memif.socket", .client = false},
+		{0, 0, "/no/such/dir/x", "port.memif.socket", .client = false},
+		{0, 0, "/proc/x", "port.memif.socket", .client = false},
+		// A segment of 64 KB has to fit into the longest chain of descriptors, and into the ring.
+		{1024, 448, "/tmp/x", "port.memif.whole_segments", .client = true, .whole = true},
+		{32, 1024, "/tmp/x", "port.memif.whole_segments", .client = true, .whole = true},
+		{64, 960, "/tmp/x", "port.memif.whole_segments", .client = true, .whole = true},
 	};
 	unsigned fds = test_fds(), i;
 
 	for (i = 0; i < RTE_DIM(bad); i++) {
-		struct port_config cfg = test_config("bad", i == 0, "x");
+		struct port_config cfg = test_config("bad", bad[i].client, "x");
 		struct port port = {.n_queues = 16, .cfg = cfg};
 		struct error err = {0};
 
 		cfg.queues = 16;
 		cfg.ring_size = bad[i].ring;
 		cfg.buffer_size = bad[i].buffer;
+		cfg.whole_segments = bad[i].whole;
 		snprintf(cfg.socket, sizeof(cfg.socket), "%s", bad[i].socket);
 		assert_true(port_memif_ops.open(&port, &cfg, &err) < 0);
 		assert_string_equal(err.field, bad[i].field);

@@ -85,6 +85,18 @@ int memif_conn_hello(struct memif_conn *c, uint16_t queues, uint8_t log2_ring)
 	return conn_send(c, &msg, -1);
 }
 
+static void memif_extend(struct memif_msg *msg, bool whole)
+{
+	if (whole)
+		msg->extension.cookie = MEMIF_EXTENSION_COOKIE;
+	msg->extension.features = whole ? MEMIF_WHOLE : 0;
+}
+
+static bool memif_extended(const struct memif_msg *msg)
+{
+	return msg->extension.cookie == MEMIF_EXTENSION_COOKIE && (msg->extension.features & MEMIF_WHOLE);
+}
+
 // --- client ---
 
 static int send_init(struct memif_conn *c)
@@ -99,6 +111,7 @@ static int send_init(struct memif_conn *c)
 	};
 
 	memcpy(msg.init.secret, mif->secret, sizeof(msg.init.secret));
+	memif_extend(&msg, mif->whole);
 	return conn_send(c, &msg, -1);
 }
 
@@ -133,6 +146,7 @@ static int send_connect(struct memif_conn *c, enum memif_msg_type type)
 	struct memif_msg msg = {.type = type};
 
 	memcpy(msg.connect.if_name, c->mif->name, sizeof(msg.connect.if_name));
+	memif_extend(&msg, type == MEMIF_CONNECTED && c->shm->whole);
 	return conn_send(c, &msg, -1);
 }
 
@@ -177,8 +191,9 @@ static int on_ack(struct memif_conn *c)
 	return send_step(c);
 }
 
-static int on_connected(struct memif_conn *c)
+static int on_connected(struct memif_conn *c, const struct memif_msg *msg)
 {
+	c->shm->whole = c->mif->whole && memif_extended(msg);
 	memif_shm_offer(c->shm);
 	c->state = MEMIF_UP;
 	return 0;
@@ -209,8 +224,9 @@ static int check_init(struct memif_conn *c, const struct memif_if *mif, const st
 	return c->shm == NULL ? memif_conn_refuse(c, "out of memory") : 0;
 }
 
-static int on_init(struct memif_conn *c, const struct memif_init *init)
+static int on_init(struct memif_conn *c, const struct memif_msg *msg)
 {
+	const struct memif_init *init = &msg->init;
 	struct memif_if *mif = memif_listener_find(c->listener, init->id);
 	int ret;
 
@@ -225,6 +241,7 @@ static int on_init(struct memif_conn *c, const struct memif_init *init)
 			mif->failed(mif, c->reason);
 		return ret;
 	}
+	c->shm->whole = mif->whole && memif_extended(msg);
 	c->mif = mif;
 	mif->conn = c;
 	c->state = MEMIF_WAIT_CONNECT;
@@ -304,9 +321,9 @@ static int on_message(struct memif_conn *c, const struct memif_msg *msg, int *fd
 	if (msg->type == MEMIF_ACK && c->state == MEMIF_WAIT_ACK)
 		return on_ack(c);
 	if (msg->type == MEMIF_CONNECTED && c->state == MEMIF_WAIT_CONNECTED)
-		return on_connected(c);
+		return on_connected(c, msg);
 	if (msg->type == MEMIF_INIT && c->state == MEMIF_WAIT_INIT)
-		return on_init(c, &msg->init);
+		return on_init(c, msg);
 	if (msg->type == MEMIF_ACK && c->state == MEMIF_UP)
 		return 0; // some clients acknowledge CONNECTED
 	if (c->state != MEMIF_WAIT_CONNECT)
@@ -366,12 +383,14 @@ int memif_conn_receive(struct memif_conn *c)
 
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return -EAGAIN;
-	if (n <= 0) {
+	fd = n < 0 ? -1 : take_fd(&mh);
+	if (n <= 0) { // a message without a byte looks like the end, but may bring descriptors
+		if (fd >= 0)
+			close(fd);
 		snprintf(c->reason, sizeof(c->reason), "peer closed the connection%s%s", n < 0 ? ": " : "",
 			 n < 0 ? strerror(errno) : "");
 		return -ECONNRESET;
 	}
-	fd = take_fd(&mh);
 	if (n == sizeof(msg) && !(mh.msg_flags & (MSG_TRUNC | MSG_CTRUNC)))
 		return memif_conn_message(c, &msg, fd);
 	if (fd >= 0)

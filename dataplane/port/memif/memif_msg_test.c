@@ -224,9 +224,33 @@ static void garbage_and_silence(void **state)
 	test_close(port);
 }
 
+// Descriptors that come with a message are closed whatever is wrong with the message, also if it has no bytes: then it
+// looks as if the peer had closed the connection.
+static void descriptors_of_bad_messages(void **state)
+{
+	static const size_t sizes[] = {0, 1, sizeof(struct memif_msg) - 1, sizeof(struct memif_msg) + 1};
+	struct port_config cfg = test_config("raw", false, "raw");
+	struct port *port = test_open(&cfg);
+	unsigned fds = test_fds(), i;
+	uint8_t junk[256] = {0};
+
+	for (i = 0; i < RTE_DIM(sizes); i++) {
+		int fd = raw_connect(), pass = raw_fd(EVENTFD);
+
+		raw_send(fd, junk, sizes[i], pass);
+		close(pass);
+		assert_int_equal(raw_answer(fd).type, sizes[i] > 0 ? MEMIF_DISCONNECT : 0);
+		close(fd);
+		test_pump(1);
+		assert_int_equal(test_fds(), fds);
+	}
+	test_close(port);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(lying_messages), cmocka_unit_test(garbage_and_silence)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(lying_messages), cmocka_unit_test(garbage_and_silence),
+					   cmocka_unit_test(descriptors_of_bad_messages)};
 
 	return cmocka_run_group_tests(tests, test_setup, test_teardown);
 }

@@ -51,6 +51,7 @@ static void memif_port_on_up(struct memif_if *mif, struct memif_shm *shm)
 
 	for (i = 0; i < port->n_queues && i < shm->n_rx; i++) {
 		memif_queue_attach_rx(&shm->rx[i], port_pool(port->numa), port->id, &mp->queues[i].rx_count);
+		shm->rx[i].whole = shm->whole;
 		memif_queue_watch(&shm->rx[i]);
 		rcu_publish(mp->queues[i].rx, &shm->rx[i]);
 		port_queue_changed(&port->queues[i]);
@@ -58,10 +59,12 @@ static void memif_port_on_up(struct memif_if *mif, struct memif_shm *shm)
 	for (i = 0; i < port->n_queues && shm->n_tx > 0; i++) { // a peer with fewer rings: some queues share one
 		struct memif_queue *q = &shm->tx[i % shm->n_tx];
 
+		q->whole = shm->whole;
 		if (i < shm->n_tx)
 			memif_queue_attach_tx(q, &mp->queues[i].tx_count, i + shm->n_tx < port->n_queues);
 		rcu_publish(mp->queues[i].tx, q);
 	}
+	__atomic_store_n(&port->takes, shm->whole ? PORT_TAKES_WHOLE : 0, __ATOMIC_RELAXED);
 	LOG(INFO, "port %s: connected to %s", port->cfg.name, memif_if_peer(mif));
 	port_link_changed(port, true, true);
 }
@@ -76,6 +79,7 @@ static void memif_port_on_down(struct memif_if *mif, struct memif_shm *shm, cons
 	struct memif_port *mp = mif->arg;
 	uint16_t i;
 
+	__atomic_store_n(&mp->port->takes, 0, __ATOMIC_RELAXED);
 	for (i = 0; i < PORT_MAX_QUEUES; i++) {
 		rcu_publish(mp->queues[i].rx, NULL);
 		rcu_publish(mp->queues[i].tx, NULL);
@@ -106,6 +110,18 @@ static int memif_port_check_memory(const struct port_config *cfg, uint32_t ring,
 			 "needs too much shared memory");
 }
 
+// A whole segment is one frame: it has to fit into a ring, and into the longest chain of descriptors. The client makes
+// the rings.
+static int memif_port_check_whole(const struct port_config *cfg, uint32_t ring, uint32_t buffer, struct error *err)
+{
+	if (!cfg->whole_segments || !cfg->client ||
+	    (buffer * MEMIF_MAX_CHAIN >= MEMIF_MAX_FRAME && (uint64_t)ring * buffer >= MEMIF_MAX_FRAME))
+		return 0;
+	return error_set(err, ERANGE, "port.memif.whole_segments", NULL,
+			 "a buffer_size of at least 512, and 65535 bytes or more in all buffers of a ring",
+			 "segments of 64 KB do not fit into the ring");
+}
+
 static int fill_if(struct memif_port *mp, const struct port_config *cfg, struct error *err)
 {
 	uint32_t ring = cfg->ring_size != 0 ? cfg->ring_size : LIMIT_MEMIF_DEVICE_RING_SIZE_DEFAULT;
@@ -113,6 +129,8 @@ static int fill_if(struct memif_port *mp, const struct port_config *cfg, struct 
 	struct memif_if *mif = &mp->mif;
 	int ret = memif_port_check_memory(cfg, ring, buffer, err);
 
+	if (ret == 0)
+		ret = memif_port_check_whole(cfg, ring, buffer, err);
 	if (ret == 0)
 		ret = socket_access_parse(cfg->socket_owner, cfg->socket_group, cfg->socket_mode, NULL, "port.memif",
 					  &mif->access, err);
@@ -124,6 +142,7 @@ static int fill_if(struct memif_port *mp, const struct port_config *cfg, struct 
 	mif->queues = mp->port->n_queues;
 	mif->log2_ring = rte_log2_u32(ring);
 	mif->buffer_size = buffer;
+	mif->whole = cfg->whole_segments && cfg->role == PORT_FABRIC;
 	mif->up = memif_port_on_up;
 	mif->down = memif_port_on_down;
 	mif->failed = memif_port_on_failed;
@@ -176,10 +195,14 @@ static uint16_t memif_port_rx(struct port_queue *q, struct rte_mbuf **pkts, uint
 
 	if (unlikely(mq == NULL))
 		return 0;
-	mq->longest = q->port->longest; // changes with the MTU
+	mq->longest = mq->whole ? MEMIF_MAX_FRAME : q->port->longest; // changes with the MTU; port_rx bounds it, too
 	n = memif_rx(mq, pkts, n);
 	for (; unlikely(mq->too_long > 0); mq->too_long--)
 		port_refused_too_long(q->port);
+	if (unlikely(mq->no_mbuf)) {
+		mq->no_mbuf = false;
+		port_no_buffer(q->port);
+	}
 	return n;
 }
 

@@ -1,84 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 // Memory that another process can take away.
 //
-// A peer that shrinks the file behind a mapping kills the process that touches it next (SIGBUS). So a region must be a
-// memfd sealed against shrinking, which VPP, libmemif and DPDK all do. The exception is hugetlb memory, which the
-// zero-copy clients of VPP and DPDK share for their buffers and which they do not seal. For it, and for a page that the
-// kernel cannot provide any more (a hole punched into the file, no huge page left), a SIGBUS handler replaces the
-// region with private zeroes: the worker goes on, and the control side finds the region lost and disconnects the peer.
+// A region must be a memfd sealed against shrinking, which VPP, libmemif and DPDK all do. The exception is hugetlb
+// memory, which the zero-copy clients of VPP and DPDK share for their buffers and which they do not seal. For it, and
+// for a page that the kernel cannot provide any more (a hole punched into the file, no huge page left), regions are
+// guarded: the control side finds a lost one and disconnects the peer.
 #include "port/memif/memif_ring.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
-#define GUARDS 4096
-
-// The master thread writes addr last; the signal handler reads it first and sets lost.
-static struct guard {
-	uint8_t *addr; // NULL = free
-	uint64_t size;
-	int lost;
-} guards[GUARDS];
-
-static struct sigaction previous;
-
-static void sigbus_handler(int sig, siginfo_t *info, void *context)
-{
-	uint8_t *at = info->si_addr;
-	int saved = errno;
-	unsigned i;
-
-	for (i = 0; i < GUARDS; i++) {
-		uint8_t *addr = __atomic_load_n(&guards[i].addr, __ATOMIC_ACQUIRE);
-
-		if (addr == NULL || at < addr || at >= addr + guards[i].size)
-			continue;
-		if (mmap(addr, guards[i].size, PROT_READ | PROT_WRITE, MAP_FIXED | MAP_PRIVATE | MAP_ANONYMOUS, -1,
-			 0) == MAP_FAILED)
-			break;
-		__atomic_store_n(&guards[i].lost, 1, __ATOMIC_RELEASE);
-		errno = saved;
-		return;
-	}
-	sigaction(SIGBUS, &previous, NULL); // in no region: the access is repeated under the previous handler
-}
-
-// Called for every region, because a library may have installed its own handler meanwhile.
-static int guard_install(void)
-{
-	struct sigaction sa = {.sa_sigaction = sigbus_handler, .sa_flags = SA_SIGINFO | SA_NODEFER}, now;
-
-	if (sigaction(SIGBUS, NULL, &now) < 0)
-		return -errno;
-	if (now.sa_sigaction == sigbus_handler)
-		return 0;
-	previous = now;
-	return sigaction(SIGBUS, &sa, NULL) < 0 ? -errno : 0;
-}
-
-static int guard_add(uint8_t *addr, uint64_t size)
-{
-	int i, ret = guard_install();
-
-	if (ret < 0)
-		return ret;
-	for (i = 0; i < GUARDS; i++) {
-		if (guards[i].addr != NULL)
-			continue;
-		guards[i].size = size;
-		guards[i].lost = 0;
-		__atomic_store_n(&guards[i].addr, addr, __ATOMIC_RELEASE);
-		return i;
-	}
-	return -ENOSPC;
-}
+#include "base/memory_guard.h"
 
 // Bytes to map, or -EPERM when the file is not safe to share, -EINVAL when it is shorter than promised.
 static int64_t region_check(int fd, uint64_t size)
@@ -111,7 +49,7 @@ int memif_region_map(struct memif_region *r, int fd, uint64_t size)
 	if (addr == MAP_FAILED)
 		return -errno;
 	madvise(addr, mapped, MADV_DONTDUMP);
-	guard = guard_add(addr, mapped);
+	guard = memory_guard_add(addr, mapped);
 	if (guard < 0) {
 		munmap(addr, mapped);
 		return guard;
@@ -140,11 +78,11 @@ int memif_region_create(struct memif_region *r, uint64_t size)
 
 void memif_region_unmap(struct memif_region *r)
 {
-	__atomic_store_n(&guards[r->guard].addr, NULL, __ATOMIC_RELEASE);
+	memory_guard_remove(r->guard);
 	munmap(r->addr, r->mapped);
 }
 
 bool memif_region_lost(const struct memif_region *r)
 {
-	return __atomic_load_n(&guards[r->guard].lost, __ATOMIC_ACQUIRE);
+	return memory_guard_lost(r->guard);
 }

@@ -19,7 +19,7 @@
 #define MEMIF_MAX_REGIONS 64
 #define MEMIF_MAX_FRAME 65535
 #define MEMIF_TURN_BYTES 65536 // copied in one poll, then it ends
-#define MEMIF_MAX_CHAIN 128    // descriptors of one frame: the longest has 76 in the smallest buffers
+#define MEMIF_MAX_CHAIN 128    // descriptors of one frame: the longest of a port has 76 in the smallest buffers
 
 enum memif_fault {
 	MEMIF_FAULT_NONE,
@@ -35,7 +35,7 @@ struct memif_region {
 	uint8_t *addr;
 	uint64_t size;   // what descriptors may use
 	uint64_t mapped; // to unmap
-	int guard;       // index in memif_region.c
+	int guard;       // of base/memory_guard.h
 };
 
 // Counters of a queue outlive connections, so the port owns them.
@@ -61,6 +61,8 @@ struct memif_queue {
 	uint16_t data_at;                    // rx: their distance from the mbuf
 	uint16_t longest;                    // rx: frames above this and above `room` are dropped; worker: rw
 	uint32_t too_long;                   // rx: frames dropped for their length; worker: rw
+	bool whole;                          // the peer knows MEMIF_DESC_WHOLE
+	bool no_mbuf;                        // rx: no buffer was free; worker: rw
 	bool shared;                         // tx: several port queues send here
 	uint8_t fault;                       // enum memif_fault; worker: w, master: r
 	int kick_fd;
@@ -75,6 +77,7 @@ struct memif_shm {
 	struct memif_queue rx[MEMIF_MAX_RINGS], tx[MEMIF_MAX_RINGS];
 	uint16_t n_rx, n_tx;
 	uint16_t n_regions;
+	bool whole; // both ends want MEMIF_WHOLE
 	struct memif_region regions[MEMIF_MAX_REGIONS];
 	int region_fd; // client: to pass on; -1 otherwise
 };

@@ -43,7 +43,8 @@ static __rte_always_inline uint16_t rx_run(struct memif_queue *q, struct rte_mbu
 
 		length[i] = desc_length(s);
 		src[i] = desc_data(q, pos + i, s, RTE_MAX(length[i], 64u), own);
-		if (unlikely((s.head & MEMIF_DESC_NEXT) || src[i] == NULL || length[i] > q->room || length[i] == 0))
+		if (unlikely((s.head & (MEMIF_DESC_NEXT | MEMIF_DESC_WHOLE)) || src[i] == NULL || length[i] > q->room ||
+			     length[i] == 0))
 			break;
 		prefetch_read_frame(src[i], length[i]);
 		prefetch_write(pkts[i]);
@@ -95,6 +96,26 @@ static void mbuf_strip(struct rte_mbuf *m)
 	m->nb_segs = 1;
 }
 
+static void memif_no_mbuf(struct memif_queue *q)
+{
+	q->count->no_mbuf++;
+	q->no_mbuf = true;
+}
+
+// What the peer says of its frame; nothing is taken from it before it has been compared with the headers.
+static void rx_whole(const struct memif_queue *q, struct rte_mbuf *m, bool own)
+{
+	uint32_t mark;
+
+	if (!(desc_read(q, q->pos, own).head & MEMIF_DESC_WHOLE))
+		return;
+	mark = __atomic_load_n(desc_metadata(q, q->pos), __ATOMIC_RELAXED);
+	offload_mark(m, OFFLOAD_WHOLE | OFFLOAD_CAME_WHOLE);
+	m->tx_offload = 0;
+	m->tso_segsz = (uint16_t)mark;
+	m->outer_l3_len = mark >> 16 & 0x1ff;
+}
+
 // Any frame. Returns how many descriptors it took (with m->pkt_len 0 for an empty one, or one that is too long, whose
 // rest is not copied), 0 = not now, -1 = the peer lies.
 static __rte_noinline int rx_frame(struct memif_queue *q, struct rte_mbuf *m, uint16_t avail, bool own)
@@ -106,6 +127,8 @@ static __rte_noinline int rx_frame(struct memif_queue *q, struct rte_mbuf *m, ui
 	int used = 0;
 
 	mbuf_fill(q, m, 0);
+	if (q->whole)
+		rx_whole(q, m, own);
 	do {
 		if (used == RTE_MIN(avail, MEMIF_MAX_CHAIN)) { // the last descriptor has not arrived, or never will
 			mbuf_strip(m);
@@ -121,7 +144,7 @@ static __rte_noinline int rx_frame(struct memif_queue *q, struct rte_mbuf *m, ui
 		}
 		if (length <= q->longest && mbuf_append(q, m, &last, src, desc_length(s)) < 0) {
 			mbuf_strip(m);
-			q->count->no_mbuf++;
+			memif_no_mbuf(q);
 			return 0;
 		}
 		used++;
@@ -160,7 +183,7 @@ static __rte_always_inline uint16_t rx_burst(struct memif_queue *q, struct rte_m
 	}
 	taken = n = RTE_MIN(n, avail);
 	if (unlikely(rte_mempool_get_bulk(q->pool, (void **)pkts, n) < 0)) {
-		q->count->no_mbuf++;
+		memif_no_mbuf(q);
 		return 0;
 	}
 	while (done < n && avail > 0 && bytes < MEMIF_TURN_BYTES) {

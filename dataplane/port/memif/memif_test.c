@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/offload.h"
 #include "port/memif/memif_testlib.h"
 
 static void frames_of_all_sizes(void **state)
@@ -97,16 +98,19 @@ static void no_buffers_no_loss(void **state)
 {
 	struct test_pair p = test_pair_plain(1, 64, 2048);
 	struct rte_mbuf *m = test_frame(100, 5, 1), *got, **hoard;
-	unsigned n = 0;
+	unsigned n = 0, before;
 
 	assert_int_equal(test_tx(p.client, 0, &m, 1), 1);
 	hoard = calloc(rte_mempool_avail_count(test_pool), sizeof(*hoard));
 	while ((m = rte_pktmbuf_alloc(test_pool)) != NULL)
 		hoard[n++] = m;
+	before = test_no_buffer;
 	assert_int_equal(test_rx(p.server, 0, &got, 1), 0);
+	assert_int_equal(test_no_buffer, before + 1);
 	rte_pktmbuf_free_bulk(hoard, n);
 	free(hoard);
 	assert_int_equal(test_rx(p.server, 0, &got, 1), 1);
+	assert_int_equal(test_no_buffer, before + 1);
 	assert_true(test_frame_is(got, 100, 5));
 	rte_pktmbuf_free(got);
 	test_pair_close(p);
@@ -223,6 +227,73 @@ static void waiting_reader(void **state)
 	test_close(p.server);
 }
 
+static struct rte_mbuf *whole_frame(uint32_t length)
+{
+	struct rte_mbuf *m = test_frame(length, length, 2 + length / 2000);
+
+	m->ol_flags = OFFLOAD_WHOLE;
+	m->tx_offload = 0;
+	m->tso_segsz = 1448;
+	m->outer_l3_len = 50;
+	return m;
+}
+
+static void carry_whole(struct port *from, struct port *to, uint32_t length)
+{
+	struct rte_mbuf *m = whole_frame(length), *got;
+
+	assert_int_equal(test_tx(from, 0, &m, 1), 1);
+	assert_int_equal(test_rx(to, 0, &got, 1), 1);
+	assert_true(test_frame_is(got, length, length));
+	assert_int_equal(got->ol_flags, OFFLOAD_WHOLE | OFFLOAD_CAME_WHOLE);
+	assert_int_equal(got->tso_segsz, 1448);
+	assert_int_equal(got->outer_l3_len, 50);
+	rte_pktmbuf_free(got);
+}
+
+// port_tx has looked at what the last peer took when another one connects, which does not know whole packets. The
+// frames before it are sent.
+static void refuse_whole(struct port *from, struct port *to, uint32_t length)
+{
+	struct rte_mbuf *pkts[2] = {test_frame(100, 1, 1), whole_frame(length)}, *got;
+
+	assert_int_equal(test_tx(from, 0, pkts, 2), 1);
+	rte_pktmbuf_free(pkts[1]);
+	assert_int_equal(test_rx(to, 0, &got, 1), 1);
+	assert_true(test_frame_is(got, 100, 1));
+	rte_pktmbuf_free(got);
+	assert_int_equal(test_rx(to, 0, &got, 1), 0);
+}
+
+// Whole packets of tunnels keep their mark if both ends want them, in one descriptor and in many.
+static void whole_packets(void **state)
+{
+	static const uint32_t buffers[] = {512, 2048, 16384};
+	unsigned i, k;
+
+	for (i = 0; i < 4 * RTE_DIM(buffers); i++) {
+		struct port_config server = test_config("server", false, "whole"),
+				   client = test_config("client", true, "whole");
+		const uint16_t takes = (i & 3) == 3 ? PORT_TAKES_WHOLE : 0;
+		struct test_pair p;
+
+		server.role = client.role = PORT_FABRIC;
+		server.whole_segments = i & 1;
+		client.whole_segments = i & 2;
+		client.buffer_size = buffers[i / 4];
+		p = test_pair(&server, &client);
+		assert_int_equal(p.server->takes, takes);
+		assert_int_equal(p.client->takes, takes);
+		for (k = 0; k < 2; k++) {
+			(takes ? carry_whole : refuse_whole)(p.server, p.client, k ? 65000 : 3000);
+			(takes ? carry_whole : refuse_whole)(p.client, p.server, k ? 65000 : 3000);
+		}
+		test_carry(p.server, p.client, 1000, 1);
+		test_carry(p.client, p.server, 3000, 2);
+		test_pair_close(p);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -230,6 +301,7 @@ int main(void)
 		cmocka_unit_test(rings_wrap),          cmocka_unit_test(full_ring_refuses),
 		cmocka_unit_test(no_buffers_no_loss),  cmocka_unit_test(shared_mbufs_survive),
 		cmocka_unit_test(sleeping_peer),       cmocka_unit_test(waiting_reader),
+		cmocka_unit_test(whole_packets),
 	};
 
 	return cmocka_run_group_tests(tests, test_setup, test_teardown);

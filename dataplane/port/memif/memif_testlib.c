@@ -21,10 +21,16 @@ static char directory[64];
 
 // Stands in for port.c.
 unsigned test_too_long;
+unsigned test_no_buffer;
 
 void port_refused_too_long(const struct port *port)
 {
 	test_too_long++;
+}
+
+void port_no_buffer(const struct port *port)
+{
+	test_no_buffer++;
 }
 
 void port_link_changed(struct port *port, bool link_up, bool peer_connected)

@@ -15,7 +15,8 @@
 #include "port/port.h"
 
 extern struct rte_mempool *test_pool;
-extern unsigned test_too_long; // frames that a port has dropped for their length
+extern unsigned test_no_buffer; // polls that found no free buffer
+extern unsigned test_too_long;  // frames that a port has dropped for their length
 
 int test_setup(void **state);
 int test_teardown(void **state);

@@ -31,14 +31,21 @@ static __rte_always_inline uint16_t tx_run(struct memif_queue *q, struct rte_mbu
 }
 
 // Any frame: spreads the mbufs of m over as many buffers as they need. Returns the number of descriptors, 0 = no room
-// now, -1 = the peer lies. An attempt without room leaves descriptors of full length, which is still right.
+// now, -1 = the peer lies. An attempt without room leaves descriptors of full length, which is still right. A whole
+// packet that was meant for the last peer has no room with one that does not know them.
 static __rte_noinline int tx_frame(struct memif_queue *q, const struct rte_mbuf *m, uint16_t avail, bool own)
 {
+	uint16_t whole = offload_is_whole(m) ? MEMIF_DESC_WHOLE : 0;
 	uint32_t filled = 0, room = 0, from = 0;
 	struct snapshot s = {0};
 	uint8_t *dst = NULL;
 	int used = 0;
 
+	if (whole && !q->whole)
+		return 0;
+	if (whole && avail > 0)
+		__atomic_store_n(desc_metadata(q, q->pos), m->tso_segsz | (uint32_t)m->outer_l3_len << 16,
+				 __ATOMIC_RELAXED);
 	while (m != NULL) {
 		uint32_t take = RTE_MIN(m->data_len - from, room - filled);
 
@@ -49,7 +56,8 @@ static __rte_noinline int tx_frame(struct memif_queue *q, const struct rte_mbuf 
 			if (used == avail)
 				return 0;
 			if (used > 0)
-				desc_write(q, q->pos + used - 1, desc_head(s, filled, MEMIF_DESC_NEXT));
+				desc_write(q, q->pos + used - 1,
+					   desc_head(s, filled, (uint16_t)(MEMIF_DESC_NEXT | (used == 1 ? whole : 0))));
 			s = desc_read(q, q->pos + used, own);
 			room = own ? q->buffer_size : desc_length(s);
 			dst = desc_data(q, q->pos + used, s, room, own);
@@ -67,7 +75,7 @@ static __rte_noinline int tx_frame(struct memif_queue *q, const struct rte_mbuf 
 		}
 	}
 	if (used > 0)
-		desc_write(q, q->pos + used - 1, desc_head(s, filled, 0));
+		desc_write(q, q->pos + used - 1, desc_head(s, filled, used == 1 ? whole : 0));
 	return used;
 }
 

@@ -22,6 +22,7 @@ import (
 
 	"github.com/corelane/corelane/internal/api"
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
+	agentv1 "github.com/corelane/corelane/internal/api/v1/agent"
 )
 
 // Server holds the state. Lock it to look at or change the tables while it serves.
@@ -41,12 +42,15 @@ type Server struct {
 	Labels      Table[uint32, *apiv1.Label]
 	Vnis        Table[uint32, *apiv1.Vni]
 	Nat         Table[uint32, *apiv1.NatRule]
+	Services    Table[string, *apiv1.Service]
+	Endpoints   Table[string, *apiv1.Endpoint]
 	Bridges     Table[string, *apiv1.Bridge]
 	Macs        Table[string, *apiv1.Mac]
 	Meters      Table[string, *apiv1.Meter]
 	Mirrors     Table[string, *apiv1.Mirror]
 	Neighbors   Table[string, *apiv1.Neighbor]
 	Steers      Table[string, *apiv1.HostSteer]
+	Memberships []*apiv1.Membership
 	Latencies   []*apiv1.WorkerLatency
 	Histories   []*apiv1.WorkerHistory
 	WorkerPorts []*apiv1.WorkerPort
@@ -62,6 +66,7 @@ type Server struct {
 	Settings    *apiv1.Settings
 	Packets     []*apiv1.CapturedPacket
 	Steps       []*apiv1.TraceStep
+	Stages      []*agentv1.Stage
 
 	Calls []string // "Ports.Add {json of the request}", in order; streams too
 

@@ -3,6 +3,7 @@ package apitest
 
 import (
 	"context"
+	"fmt"
 	"net/netip"
 
 	"github.com/containerd/ttrpc"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/corelane/corelane/internal/api"
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
+	agentv1 "github.com/corelane/corelane/internal/api/v1/agent"
 )
 
 func (s *Server) register(srv *ttrpc.Server) {
@@ -25,6 +27,8 @@ func (s *Server) register(srv *ttrpc.Server) {
 	apiv1.RegisterMetersService(srv, meters{s})
 	apiv1.RegisterMirrorsService(srv, mirrors{s})
 	apiv1.RegisterNatService(srv, nat{s})
+	apiv1.RegisterServicesService(srv, services{s})
+	apiv1.RegisterEndpointsService(srv, endpoints{s})
 	apiv1.RegisterBridgesService(srv, bridges{s})
 	apiv1.RegisterMacsService(srv, macs{s})
 	apiv1.RegisterNeighborsService(srv, neighbors{s})
@@ -35,6 +39,7 @@ func (s *Server) register(srv *ttrpc.Server) {
 	apiv1.RegisterEventsService(srv, events{s})
 	apiv1.RegisterCaptureService(srv, captures{s})
 	apiv1.RegisterSystemService(srv, system{s})
+	agentv1.RegisterFleetService(srv, fleet{Server: s})
 }
 
 // begin records a call, and returns the error of Refuse.
@@ -63,6 +68,25 @@ func add[K comparable, V proto.Message](s *Server, t *Table[K, V], method, field
 	}
 	t.Put(k, v)
 	return proto.Clone(v).(V), nil
+}
+
+// addAll adds objects that do not exist.
+func addAll[K comparable, V proto.Message](s *Server, t *Table[K, V], method, field string, req proto.Message, list []V,
+	key func(V) K) (uint32, error) {
+	s.Lock()
+	defer s.Unlock()
+	if err := s.begin(method, req); err != nil {
+		return 0, err
+	}
+	for _, v := range list {
+		if _, ok := t.Get(key(v)); ok {
+			return 0, exists(field, key(v))
+		}
+	}
+	for _, v := range list {
+		t.Put(key(v), v)
+	}
+	return uint32(len(list)), nil
 }
 
 // set merges the named fields of v into the object of key k.
@@ -291,8 +315,28 @@ type nexthops struct{ *Server }
 func (s nexthops) Add(_ context.Context, r *apiv1.NexthopAddRequest) (*apiv1.Nexthop, error) {
 	return add(s.Server, &s.Nexthops, "Nexthops.Add", "nexthop.id", r, r.Nexthop.Id, r.Nexthop, r.Replace)
 }
+func (s nexthops) AddAll(_ context.Context, r *apiv1.NexthopAddAllRequest) (*apiv1.NexthopAddAllReply, error) {
+	n, err := addAll(s.Server, &s.Nexthops, "Nexthops.AddAll", "nexthop.id", r, r.Nexthops, (*apiv1.Nexthop).GetId)
+	return &apiv1.NexthopAddAllReply{Added: n}, err
+}
 func (s nexthops) Del(_ context.Context, r *apiv1.NexthopDelRequest) (*apiv1.Empty, error) {
 	return del(s.Server, &s.Nexthops, "Nexthops.Del", "id", r, r.Id)
+}
+func (s nexthops) DelAll(_ context.Context, r *apiv1.NexthopDelAllRequest) (*apiv1.NexthopDelAllReply, error) {
+	s.Lock()
+	defer s.Unlock()
+	if err := s.begin("Nexthops.DelAll", r); err != nil {
+		return nil, err
+	}
+	for _, id := range r.Ids {
+		if _, ok := s.Nexthops.Get(id); !ok {
+			return nil, missing("ids", id)
+		}
+	}
+	for _, id := range r.Ids {
+		s.Nexthops.Delete(id)
+	}
+	return &apiv1.NexthopDelAllReply{Deleted: uint32(len(r.Ids))}, nil
 }
 func (s nexthops) List(_ context.Context, r *apiv1.NexthopListRequest, out apiv1.Nexthops_ListServer) error {
 	return send(s.Server, "Nexthops.List", r, s.Nexthops.All, func(n *apiv1.Nexthop) bool {
@@ -367,6 +411,46 @@ func (s nat) List(_ context.Context, r *apiv1.NatListRequest, out apiv1.Nat_List
 	return send(s.Server, "Nat.List", r, s.Nat.All, func(m *apiv1.NatRule) bool { return given(r.Vrf, m.Vrf) }, out)
 }
 
+type services struct{ *Server }
+
+func (s services) Add(_ context.Context, r *apiv1.ServiceAddRequest) (*apiv1.Service, error) {
+	return add(s.Server, &s.Services, "Services.Add", "service.name", r, r.Service.Name, r.Service, false)
+}
+func (s services) Set(_ context.Context, r *apiv1.ServiceSetRequest) (*apiv1.Service, error) {
+	return set(s.Server, &s.Services, "Services.Set", "service.name", r, r.Service.Name, r.Service, r.Fields)
+}
+func (s services) Del(_ context.Context, r *apiv1.ServiceDelRequest) (*apiv1.Empty, error) {
+	return del(s.Server, &s.Services, "Services.Del", "name", r, r.Name)
+}
+func (s services) List(_ context.Context, r *apiv1.ServiceListRequest, out apiv1.Services_ListServer) error {
+	return send(s.Server, "Services.List", r, s.Services.All,
+		func(m *apiv1.Service) bool { return given(r.Name, m.Name) }, out)
+}
+
+type endpoints struct{ *Server }
+
+func endpointKey(service, address string, port uint32) string {
+	return fmt.Sprint(service, " ", address, " ", port)
+}
+
+func (s endpoints) Add(_ context.Context, r *apiv1.EndpointAddRequest) (*apiv1.Endpoint, error) {
+	e := r.Endpoint
+	return add(s.Server, &s.Endpoints, "Endpoints.Add", "endpoint.address", r,
+		endpointKey(e.Service, e.Address, e.Port), e, false)
+}
+func (s endpoints) Set(_ context.Context, r *apiv1.EndpointSetRequest) (*apiv1.Endpoint, error) {
+	e := r.Endpoint
+	return set(s.Server, &s.Endpoints, "Endpoints.Set", "endpoint.address", r,
+		endpointKey(e.Service, e.Address, e.Port), e, r.Fields)
+}
+func (s endpoints) Del(_ context.Context, r *apiv1.EndpointDelRequest) (*apiv1.Empty, error) {
+	return del(s.Server, &s.Endpoints, "Endpoints.Del", "address", r, endpointKey(r.Service, r.Address, r.Port))
+}
+func (s endpoints) List(_ context.Context, r *apiv1.EndpointListRequest, out apiv1.Endpoints_ListServer) error {
+	return send(s.Server, "Endpoints.List", r, s.Endpoints.All,
+		func(m *apiv1.Endpoint) bool { return given(r.Service, m.Service) }, out)
+}
+
 type vnis struct{ *Server }
 
 func (s vnis) Add(_ context.Context, r *apiv1.VniAddRequest) (*apiv1.Vni, error) {
@@ -395,17 +479,43 @@ func (s bridges) List(_ context.Context, r *apiv1.BridgeListRequest, out apiv1.B
 		return given(r.Name, b.Name)
 	}, out)
 }
+func (s bridges) Memberships(_ context.Context, r *apiv1.MembershipListRequest,
+	out apiv1.Bridges_MembershipsServer) error {
+	all := func() []*apiv1.Membership { return s.Server.Memberships }
+	return send(s.Server, "Bridges.Memberships", r, all, func(m *apiv1.Membership) bool {
+		return given(r.Bridge, m.Bridge)
+	}, out)
+}
 
 type macs struct{ *Server }
 
 func (s macs) Add(_ context.Context, r *apiv1.MacAddRequest) (*apiv1.Mac, error) {
 	return add(s.Server, &s.Macs, "Macs.Add", "mac.mac", r, r.Mac.Bridge+" "+r.Mac.Mac, r.Mac, false)
 }
+func (s macs) AddAll(_ context.Context, r *apiv1.MacAddAllRequest) (*apiv1.MacAddAllReply, error) {
+	n, err := addAll(s.Server, &s.Macs, "Macs.AddAll", "mac.mac", r, r.Macs,
+		func(m *apiv1.Mac) string { return m.Bridge + " " + m.Mac })
+	return &apiv1.MacAddAllReply{Added: n}, err
+}
 func (s macs) Del(_ context.Context, r *apiv1.MacDelRequest) (*apiv1.Empty, error) {
 	return del(s.Server, &s.Macs, "Macs.Del", "mac", r, r.Bridge+" "+r.Mac)
 }
 func (s macs) List(_ context.Context, r *apiv1.MacListRequest, out apiv1.Macs_ListServer) error {
 	return send(s.Server, "Macs.List", r, s.Macs.All, func(m *apiv1.Mac) bool { return given(r.Bridge, m.Bridge) }, out)
+}
+
+// Watch says that changes were missed, that each address was learnt, and ends.
+func (s macs) Watch(_ context.Context, r *apiv1.MacWatchRequest, out apiv1.Macs_WatchServer) error {
+	changes := func() []*apiv1.MacEvent {
+		list := []*apiv1.MacEvent{{}}
+		for _, m := range s.Macs.All() {
+			list = append(list, &apiv1.MacEvent{Change: apiv1.MacChange_MAC_CHANGE_LEARNT, Mac: m})
+		}
+		return list
+	}
+	return send(s.Server, "Macs.Watch", r, changes, func(e *apiv1.MacEvent) bool {
+		return e.Mac == nil || given(r.Bridge, e.Mac.Bridge)
+	}, out)
 }
 
 type neighbors struct{ *Server }

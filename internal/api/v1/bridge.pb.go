@@ -69,6 +69,61 @@ func (UnknownUnicast) EnumDescriptor() ([]byte, []int) {
 	return file_bridge_proto_rawDescGZIP(), []int{0}
 }
 
+type MacChange int32
+
+const (
+	MacChange_MAC_CHANGE_MISSED MacChange = 0 // what changed before is not reported: read the list. The first message of a stream says so, too
+	MacChange_MAC_CHANGE_LEARNT MacChange = 1
+	MacChange_MAC_CHANGE_MOVED  MacChange = 2 // a learnt address was seen at another place, which is its target now
+	MacChange_MAC_CHANGE_GONE   MacChange = 3 // a learnt address has aged, was replaced by a given one, or went with its port or tunnel
+	MacChange_MAC_CHANGE_SEEN   MacChange = 4 // the target, a port, sends with an address that is given at a tunnel, where it stays
+)
+
+// Enum value maps for MacChange.
+var (
+	MacChange_name = map[int32]string{
+		0: "MAC_CHANGE_MISSED",
+		1: "MAC_CHANGE_LEARNT",
+		2: "MAC_CHANGE_MOVED",
+		3: "MAC_CHANGE_GONE",
+		4: "MAC_CHANGE_SEEN",
+	}
+	MacChange_value = map[string]int32{
+		"MAC_CHANGE_MISSED": 0,
+		"MAC_CHANGE_LEARNT": 1,
+		"MAC_CHANGE_MOVED":  2,
+		"MAC_CHANGE_GONE":   3,
+		"MAC_CHANGE_SEEN":   4,
+	}
+)
+
+func (x MacChange) Enum() *MacChange {
+	p := new(MacChange)
+	*p = x
+	return p
+}
+
+func (x MacChange) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (MacChange) Descriptor() protoreflect.EnumDescriptor {
+	return file_bridge_proto_enumTypes[1].Descriptor()
+}
+
+func (MacChange) Type() protoreflect.EnumType {
+	return &file_bridge_proto_enumTypes[1]
+}
+
+func (x MacChange) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use MacChange.Descriptor instead.
+func (MacChange) EnumDescriptor() ([]byte, []int) {
+	return file_bridge_proto_rawDescGZIP(), []int{1}
+}
+
 type Bridge struct {
 	state          protoimpl.MessageState `protogen:"open.v1"`
 	Name           string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
@@ -78,16 +133,33 @@ type Bridge struct {
 	Flood      []uint32 `protobuf:"varint,4,rep,packed,name=flood,proto3" json:"flood,omitempty"`
 	NoLearning bool     `protobuf:"varint,5,opt,name=no_learning,json=noLearning,proto3" json:"no_learning,omitempty"`
 	MacLimit   uint32   `protobuf:"varint,6,opt,name=mac_limit,json=macLimit,proto3" json:"mac_limit,omitempty"` // learnt addresses
+	// ARP requests and neighbour solicitations of local ports for the addresses of given MACs are answered here instead of
+	// flooded (RFC 9161)
+	NeighborSuppression bool `protobuf:"varint,7,opt,name=neighbor_suppression,json=neighborSuppression,proto3" json:"neighbor_suppression,omitempty"`
+	// frames to a multicast group go only to the ports that joined it by IGMP or MLD and to those of multicast routers;
+	// the bridge asks its ports who is a member (RFC 4541)
+	MulticastSnooping bool `protobuf:"varint,8,opt,name=multicast_snooping,json=multicastSnooping,proto3" json:"multicast_snooping,omitempty"`
 	// Read only.
-	Ports        []string `protobuf:"bytes,20,rep,name=ports,proto3" json:"ports,omitempty"`
-	Macs         uint32   `protobuf:"varint,21,opt,name=macs,proto3" json:"macs,omitempty"`
-	LearnRefused uint64   `protobuf:"varint,22,opt,name=learn_refused,json=learnRefused,proto3" json:"learn_refused,omitempty"` // addresses not learnt because of the limit
+	Ports []string `protobuf:"bytes,20,rep,name=ports,proto3" json:"ports,omitempty"`
+	Macs  uint32   `protobuf:"varint,21,opt,name=macs,proto3" json:"macs,omitempty"`
+	// addresses not learnt because of the limit, or of the port's share of it when the bridge is nearly full, or because
+	// they are the guest_mac of another port
+	LearnRefused uint64 `protobuf:"varint,22,opt,name=learn_refused,json=learnRefused,proto3" json:"learn_refused,omitempty"`
 	// learnt addresses that were seen at another place; many of them mean a loop, or a MAC that is used twice
 	Moves uint64 `protobuf:"varint,23,opt,name=moves,proto3" json:"moves,omitempty"`
 	// addresses not learnt because the bridge has no tunnel to the remote end that sent them
 	LearnUnreachable uint64 `protobuf:"varint,24,opt,name=learn_unreachable,json=learnUnreachable,proto3" json:"learn_unreachable,omitempty"`
-	unknownFields    protoimpl.UnknownFields
-	sizeCache        protoimpl.SizeCache
+	Owner            string `protobuf:"bytes,25,opt,name=owner,proto3" json:"owner,omitempty"` // HelloRequest.owner of the client that added it
+	// frames whose source address was not learnt, because their port, or all tunnels of the bridge, had more new ones per
+	// second than one port may have
+	LearnTooMany uint64 `protobuf:"varint,26,opt,name=learn_too_many,json=learnTooMany,proto3" json:"learn_too_many,omitempty"`
+	Memberships  uint32 `protobuf:"varint,27,opt,name=memberships,proto3" json:"memberships,omitempty"` // of multicast groups
+	// joins of multicast groups that were not noted, because their port, the bridge or the node has as many as it may have
+	MembershipsRefused uint64 `protobuf:"varint,28,opt,name=memberships_refused,json=membershipsRefused,proto3" json:"memberships_refused,omitempty"`
+	// ports behind which there is a multicast router, which get all groups
+	RouterPorts   []string `protobuf:"bytes,29,rep,name=router_ports,json=routerPorts,proto3" json:"router_ports,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Bridge) Reset() {
@@ -162,6 +234,20 @@ func (x *Bridge) GetMacLimit() uint32 {
 	return 0
 }
 
+func (x *Bridge) GetNeighborSuppression() bool {
+	if x != nil {
+		return x.NeighborSuppression
+	}
+	return false
+}
+
+func (x *Bridge) GetMulticastSnooping() bool {
+	if x != nil {
+		return x.MulticastSnooping
+	}
+	return false
+}
+
 func (x *Bridge) GetPorts() []string {
 	if x != nil {
 		return x.Ports
@@ -195,6 +281,41 @@ func (x *Bridge) GetLearnUnreachable() uint64 {
 		return x.LearnUnreachable
 	}
 	return 0
+}
+
+func (x *Bridge) GetOwner() string {
+	if x != nil {
+		return x.Owner
+	}
+	return ""
+}
+
+func (x *Bridge) GetLearnTooMany() uint64 {
+	if x != nil {
+		return x.LearnTooMany
+	}
+	return 0
+}
+
+func (x *Bridge) GetMemberships() uint32 {
+	if x != nil {
+		return x.Memberships
+	}
+	return 0
+}
+
+func (x *Bridge) GetMembershipsRefused() uint64 {
+	if x != nil {
+		return x.MembershipsRefused
+	}
+	return 0
+}
+
+func (x *Bridge) GetRouterPorts() []string {
+	if x != nil {
+		return x.RouterPorts
+	}
+	return nil
 }
 
 type BridgeAddRequest struct {
@@ -382,6 +503,119 @@ func (x *BridgeListRequest) GetName() string {
 	return ""
 }
 
+// A port that is a member of a multicast group.
+type Membership struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Bridge        string                 `protobuf:"bytes,1,opt,name=bridge,proto3" json:"bridge,omitempty"`
+	Group         string                 `protobuf:"bytes,2,opt,name=group,proto3" json:"group,omitempty"`
+	Port          string                 `protobuf:"bytes,3,opt,name=port,proto3" json:"port,omitempty"`
+	AgeSeconds    uint32                 `protobuf:"varint,4,opt,name=age_seconds,json=ageSeconds,proto3" json:"age_seconds,omitempty"` // since its last report
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Membership) Reset() {
+	*x = Membership{}
+	mi := &file_bridge_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Membership) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Membership) ProtoMessage() {}
+
+func (x *Membership) ProtoReflect() protoreflect.Message {
+	mi := &file_bridge_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Membership.ProtoReflect.Descriptor instead.
+func (*Membership) Descriptor() ([]byte, []int) {
+	return file_bridge_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *Membership) GetBridge() string {
+	if x != nil {
+		return x.Bridge
+	}
+	return ""
+}
+
+func (x *Membership) GetGroup() string {
+	if x != nil {
+		return x.Group
+	}
+	return ""
+}
+
+func (x *Membership) GetPort() string {
+	if x != nil {
+		return x.Port
+	}
+	return ""
+}
+
+func (x *Membership) GetAgeSeconds() uint32 {
+	if x != nil {
+		return x.AgeSeconds
+	}
+	return 0
+}
+
+type MembershipListRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Bridge        string                 `protobuf:"bytes,1,opt,name=bridge,proto3" json:"bridge,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *MembershipListRequest) Reset() {
+	*x = MembershipListRequest{}
+	mi := &file_bridge_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *MembershipListRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MembershipListRequest) ProtoMessage() {}
+
+func (x *MembershipListRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_bridge_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MembershipListRequest.ProtoReflect.Descriptor instead.
+func (*MembershipListRequest) Descriptor() ([]byte, []int) {
+	return file_bridge_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *MembershipListRequest) GetBridge() string {
+	if x != nil {
+		return x.Bridge
+	}
+	return ""
+}
+
 type Mac struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	Bridge string                 `protobuf:"bytes,1,opt,name=bridge,proto3" json:"bridge,omitempty"`
@@ -390,17 +624,20 @@ type Mac struct {
 	//
 	//	*Mac_Port
 	//	*Mac_Nexthop
-	Target        isMac_Target `protobuf_oneof:"target"`
-	Learnt        bool         `protobuf:"varint,5,opt,name=learnt,proto3" json:"learnt,omitempty"` // false: set by hand
-	AgeSeconds    uint32       `protobuf:"varint,6,opt,name=age_seconds,json=ageSeconds,proto3" json:"age_seconds,omitempty"`
-	Remote        string       `protobuf:"bytes,7,opt,name=remote,proto3" json:"remote,omitempty"` // the remote tunnel end that it was learnt behind
+	Target isMac_Target `protobuf_oneof:"target"`
+	Learnt bool         `protobuf:"varint,5,opt,name=learnt,proto3" json:"learnt,omitempty"` // false: set by hand
+	// IP addresses of the station, for neighbor_suppression of the bridge; up to 65536 in all bridges
+	Addresses     []string `protobuf:"bytes,9,rep,name=addresses,proto3" json:"addresses,omitempty"`
+	AgeSeconds    uint32   `protobuf:"varint,6,opt,name=age_seconds,json=ageSeconds,proto3" json:"age_seconds,omitempty"`
+	Remote        string   `protobuf:"bytes,7,opt,name=remote,proto3" json:"remote,omitempty"` // the remote tunnel end that it was learnt behind
+	Owner         string   `protobuf:"bytes,8,opt,name=owner,proto3" json:"owner,omitempty"`   // of a given one: HelloRequest.owner of the client that added it
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Mac) Reset() {
 	*x = Mac{}
-	mi := &file_bridge_proto_msgTypes[5]
+	mi := &file_bridge_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -412,7 +649,7 @@ func (x *Mac) String() string {
 func (*Mac) ProtoMessage() {}
 
 func (x *Mac) ProtoReflect() protoreflect.Message {
-	mi := &file_bridge_proto_msgTypes[5]
+	mi := &file_bridge_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -425,7 +662,7 @@ func (x *Mac) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Mac.ProtoReflect.Descriptor instead.
 func (*Mac) Descriptor() ([]byte, []int) {
-	return file_bridge_proto_rawDescGZIP(), []int{5}
+	return file_bridge_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Mac) GetBridge() string {
@@ -474,6 +711,13 @@ func (x *Mac) GetLearnt() bool {
 	return false
 }
 
+func (x *Mac) GetAddresses() []string {
+	if x != nil {
+		return x.Addresses
+	}
+	return nil
+}
+
 func (x *Mac) GetAgeSeconds() uint32 {
 	if x != nil {
 		return x.AgeSeconds
@@ -484,6 +728,13 @@ func (x *Mac) GetAgeSeconds() uint32 {
 func (x *Mac) GetRemote() string {
 	if x != nil {
 		return x.Remote
+	}
+	return ""
+}
+
+func (x *Mac) GetOwner() string {
+	if x != nil {
+		return x.Owner
 	}
 	return ""
 }
@@ -513,7 +764,7 @@ type MacAddRequest struct {
 
 func (x *MacAddRequest) Reset() {
 	*x = MacAddRequest{}
-	mi := &file_bridge_proto_msgTypes[6]
+	mi := &file_bridge_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -525,7 +776,7 @@ func (x *MacAddRequest) String() string {
 func (*MacAddRequest) ProtoMessage() {}
 
 func (x *MacAddRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_bridge_proto_msgTypes[6]
+	mi := &file_bridge_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -538,7 +789,7 @@ func (x *MacAddRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MacAddRequest.ProtoReflect.Descriptor instead.
 func (*MacAddRequest) Descriptor() ([]byte, []int) {
-	return file_bridge_proto_rawDescGZIP(), []int{6}
+	return file_bridge_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *MacAddRequest) GetMac() *Mac {
@@ -546,6 +797,95 @@ func (x *MacAddRequest) GetMac() *Mac {
 		return x.Mac
 	}
 	return nil
+}
+
+// New addresses in one request: when one of them is refused, none is added.
+type MacAddAllRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Macs          []*Mac                 `protobuf:"bytes,1,rep,name=macs,proto3" json:"macs,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *MacAddAllRequest) Reset() {
+	*x = MacAddAllRequest{}
+	mi := &file_bridge_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *MacAddAllRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MacAddAllRequest) ProtoMessage() {}
+
+func (x *MacAddAllRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_bridge_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MacAddAllRequest.ProtoReflect.Descriptor instead.
+func (*MacAddAllRequest) Descriptor() ([]byte, []int) {
+	return file_bridge_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *MacAddAllRequest) GetMacs() []*Mac {
+	if x != nil {
+		return x.Macs
+	}
+	return nil
+}
+
+type MacAddAllReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Added         uint32                 `protobuf:"varint,1,opt,name=added,proto3" json:"added,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *MacAddAllReply) Reset() {
+	*x = MacAddAllReply{}
+	mi := &file_bridge_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *MacAddAllReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MacAddAllReply) ProtoMessage() {}
+
+func (x *MacAddAllReply) ProtoReflect() protoreflect.Message {
+	mi := &file_bridge_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MacAddAllReply.ProtoReflect.Descriptor instead.
+func (*MacAddAllReply) Descriptor() ([]byte, []int) {
+	return file_bridge_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *MacAddAllReply) GetAdded() uint32 {
+	if x != nil {
+		return x.Added
+	}
+	return 0
 }
 
 type MacDelRequest struct {
@@ -558,7 +898,7 @@ type MacDelRequest struct {
 
 func (x *MacDelRequest) Reset() {
 	*x = MacDelRequest{}
-	mi := &file_bridge_proto_msgTypes[7]
+	mi := &file_bridge_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -570,7 +910,7 @@ func (x *MacDelRequest) String() string {
 func (*MacDelRequest) ProtoMessage() {}
 
 func (x *MacDelRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_bridge_proto_msgTypes[7]
+	mi := &file_bridge_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -583,7 +923,7 @@ func (x *MacDelRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MacDelRequest.ProtoReflect.Descriptor instead.
 func (*MacDelRequest) Descriptor() ([]byte, []int) {
-	return file_bridge_proto_rawDescGZIP(), []int{7}
+	return file_bridge_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *MacDelRequest) GetBridge() string {
@@ -609,7 +949,7 @@ type MacListRequest struct {
 
 func (x *MacListRequest) Reset() {
 	*x = MacListRequest{}
-	mi := &file_bridge_proto_msgTypes[8]
+	mi := &file_bridge_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -621,7 +961,7 @@ func (x *MacListRequest) String() string {
 func (*MacListRequest) ProtoMessage() {}
 
 func (x *MacListRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_bridge_proto_msgTypes[8]
+	mi := &file_bridge_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -634,10 +974,106 @@ func (x *MacListRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MacListRequest.ProtoReflect.Descriptor instead.
 func (*MacListRequest) Descriptor() ([]byte, []int) {
-	return file_bridge_proto_rawDescGZIP(), []int{8}
+	return file_bridge_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *MacListRequest) GetBridge() string {
+	if x != nil {
+		return x.Bridge
+	}
+	return ""
+}
+
+type MacEvent struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Change        MacChange              `protobuf:"varint,1,opt,name=change,proto3,enum=corelane.v1.MacChange" json:"change,omitempty"`
+	Mac           *Mac                   `protobuf:"bytes,2,opt,name=mac,proto3" json:"mac,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *MacEvent) Reset() {
+	*x = MacEvent{}
+	mi := &file_bridge_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *MacEvent) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MacEvent) ProtoMessage() {}
+
+func (x *MacEvent) ProtoReflect() protoreflect.Message {
+	mi := &file_bridge_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MacEvent.ProtoReflect.Descriptor instead.
+func (*MacEvent) Descriptor() ([]byte, []int) {
+	return file_bridge_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *MacEvent) GetChange() MacChange {
+	if x != nil {
+		return x.Change
+	}
+	return MacChange_MAC_CHANGE_MISSED
+}
+
+func (x *MacEvent) GetMac() *Mac {
+	if x != nil {
+		return x.Mac
+	}
+	return nil
+}
+
+type MacWatchRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Bridge        string                 `protobuf:"bytes,1,opt,name=bridge,proto3" json:"bridge,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *MacWatchRequest) Reset() {
+	*x = MacWatchRequest{}
+	mi := &file_bridge_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *MacWatchRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MacWatchRequest) ProtoMessage() {}
+
+func (x *MacWatchRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_bridge_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MacWatchRequest.ProtoReflect.Descriptor instead.
+func (*MacWatchRequest) Descriptor() ([]byte, []int) {
+	return file_bridge_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *MacWatchRequest) GetBridge() string {
 	if x != nil {
 		return x.Bridge
 	}
@@ -648,7 +1084,7 @@ var File_bridge_proto protoreflect.FileDescriptor
 
 const file_bridge_proto_rawDesc = "" +
 	"\n" +
-	"\fbridge.proto\x12\vcorelane.v1\x1a\fcommon.proto\x1a\roptions.proto\"\xc6\x03\n" +
+	"\fbridge.proto\x12\vcorelane.v1\x1a\fcommon.proto\x1a\roptions.proto\"\x82\x06\n" +
 	"\x06Bridge\x12\x1c\n" +
 	"\x04name\x18\x01 \x01(\tB\b\xc2\xf3\x18\x04P\x01`\x01R\x04name\x12\x1d\n" +
 	"\x02id\x18\x02 \x01(\rB\r\xc2\xf3\x18\t\b\x01\x10\xff\x7f8\x01x\x01R\x02id\x12D\n" +
@@ -657,12 +1093,19 @@ const file_bridge_proto_rawDesc = "" +
 	"\vno_learning\x18\x05 \x01(\bR\n" +
 	"noLearning\x12+\n" +
 	"\tmac_limit\x18\x06 \x01(\rB\x0e\xc2\xf3\x18\n" +
-	"\b\x01\x10\x80\x80@2\x02\x80@R\bmacLimit\x12\x1c\n" +
+	"\b\x01\x10\x80\x80@2\x02\x80@R\bmacLimit\x121\n" +
+	"\x14neighbor_suppression\x18\a \x01(\bR\x13neighborSuppression\x12-\n" +
+	"\x12multicast_snooping\x18\b \x01(\bR\x11multicastSnooping\x12\x1c\n" +
 	"\x05ports\x18\x14 \x03(\tB\x06\xc2\xf3\x18\x02p\x01R\x05ports\x12\x1a\n" +
 	"\x04macs\x18\x15 \x01(\rB\x06\xc2\xf3\x18\x02p\x01R\x04macs\x12+\n" +
 	"\rlearn_refused\x18\x16 \x01(\x04B\x06\xc2\xf3\x18\x02p\x01R\flearnRefused\x12\x1c\n" +
 	"\x05moves\x18\x17 \x01(\x04B\x06\xc2\xf3\x18\x02p\x01R\x05moves\x123\n" +
-	"\x11learn_unreachable\x18\x18 \x01(\x04B\x06\xc2\xf3\x18\x02p\x01R\x10learnUnreachable\"G\n" +
+	"\x11learn_unreachable\x18\x18 \x01(\x04B\x06\xc2\xf3\x18\x02p\x01R\x10learnUnreachable\x12\x1c\n" +
+	"\x05owner\x18\x19 \x01(\tB\x06\xc2\xf3\x18\x02p\x01R\x05owner\x12,\n" +
+	"\x0elearn_too_many\x18\x1a \x01(\x04B\x06\xc2\xf3\x18\x02p\x01R\flearnTooMany\x12(\n" +
+	"\vmemberships\x18\x1b \x01(\rB\x06\xc2\xf3\x18\x02p\x01R\vmemberships\x127\n" +
+	"\x13memberships_refused\x18\x1c \x01(\x04B\x06\xc2\xf3\x18\x02p\x01R\x12membershipsRefused\x12)\n" +
+	"\frouter_ports\x18\x1d \x03(\tB\x06\xc2\xf3\x18\x02p\x01R\vrouterPorts\"G\n" +
 	"\x10BridgeAddRequest\x123\n" +
 	"\x06bridge\x18\x01 \x01(\v2\x13.corelane.v1.BridgeB\x06\xc2\xf3\x18\x02h\x01R\x06bridge\"b\n" +
 	"\x10BridgeSetRequest\x126\n" +
@@ -671,36 +1114,65 @@ const file_bridge_proto_rawDesc = "" +
 	"\x10BridgeDelRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\"'\n" +
 	"\x11BridgeListRequest\x12\x12\n" +
-	"\x04name\x18\x01 \x01(\tR\x04name\"\x9e\x02\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\"o\n" +
+	"\n" +
+	"Membership\x12\x16\n" +
+	"\x06bridge\x18\x01 \x01(\tR\x06bridge\x12\x14\n" +
+	"\x05group\x18\x02 \x01(\tR\x05group\x12\x12\n" +
+	"\x04port\x18\x03 \x01(\tR\x04port\x12\x1f\n" +
+	"\vage_seconds\x18\x04 \x01(\rR\n" +
+	"ageSeconds\"/\n" +
+	"\x15MembershipListRequest\x12\x16\n" +
+	"\x06bridge\x18\x01 \x01(\tR\x06bridge\"\xeb\x02\n" +
 	"\x03Mac\x12'\n" +
 	"\x06bridge\x18\x01 \x01(\tB\x0f\xc2\xf3\x18\vZ\abridges`\x01R\x06bridge\x12\x1a\n" +
-	"\x03mac\x18\x02 \x01(\tB\b\xc2\xf3\x18\x04P\t`\x01R\x03mac\x12#\n" +
-	"\x04port\x18\x03 \x01(\tB\r\xc2\xf3\x18\tZ\x05portsh\x01H\x00R\x04port\x122\n" +
+	"\x03mac\x18\x02 \x01(\tB\b\xc2\xf3\x18\x04P\t`\x01R\x03mac\x12&\n" +
+	"\x04port\x18\x03 \x01(\tB\x10\xc2\xf3\x18\fZ\x05portsh\x01\x98\x01\x01H\x00R\x04port\x122\n" +
 	"\anexthop\x18\x04 \x01(\rB\x16\xc2\xf3\x18\x12\b\x01\x10\xff\xff?Z\bnexthopsh\x01H\x00R\anexthop\x12\x1e\n" +
-	"\x06learnt\x18\x05 \x01(\bB\x06\xc2\xf3\x18\x02p\x01R\x06learnt\x12'\n" +
+	"\x06learnt\x18\x05 \x01(\bB\x06\xc2\xf3\x18\x02p\x01R\x06learnt\x12*\n" +
+	"\taddresses\x18\t \x03(\tB\f\xc2\xf3\x18\bP\v\x80\x01\x10\x88\x01\x01R\taddresses\x12'\n" +
 	"\vage_seconds\x18\x06 \x01(\rB\x06\xc2\xf3\x18\x02p\x01R\n" +
 	"ageSeconds\x12\x1e\n" +
-	"\x06remote\x18\a \x01(\tB\x06\xc2\xf3\x18\x02p\x01R\x06remoteB\x10\n" +
+	"\x06remote\x18\a \x01(\tB\x06\xc2\xf3\x18\x02p\x01R\x06remote\x12\x1c\n" +
+	"\x05owner\x18\b \x01(\tB\x06\xc2\xf3\x18\x02p\x01R\x05ownerB\x10\n" +
 	"\x06target\x12\x06\xc2\xf3\x18\x02h\x01\";\n" +
 	"\rMacAddRequest\x12*\n" +
-	"\x03mac\x18\x01 \x01(\v2\x10.corelane.v1.MacB\x06\xc2\xf3\x18\x02h\x01R\x03mac\"9\n" +
+	"\x03mac\x18\x01 \x01(\v2\x10.corelane.v1.MacB\x06\xc2\xf3\x18\x02h\x01R\x03mac\"B\n" +
+	"\x10MacAddAllRequest\x12.\n" +
+	"\x04macs\x18\x01 \x03(\v2\x10.corelane.v1.MacB\b\xc2\xf3\x18\x04\x80\x01\x80 R\x04macs\"&\n" +
+	"\x0eMacAddAllReply\x12\x14\n" +
+	"\x05added\x18\x01 \x01(\rR\x05added\"9\n" +
 	"\rMacDelRequest\x12\x16\n" +
 	"\x06bridge\x18\x01 \x01(\tR\x06bridge\x12\x10\n" +
 	"\x03mac\x18\x02 \x01(\tR\x03mac\"(\n" +
 	"\x0eMacListRequest\x12\x16\n" +
+	"\x06bridge\x18\x01 \x01(\tR\x06bridge\"^\n" +
+	"\bMacEvent\x12.\n" +
+	"\x06change\x18\x01 \x01(\x0e2\x16.corelane.v1.MacChangeR\x06change\x12\"\n" +
+	"\x03mac\x18\x02 \x01(\v2\x10.corelane.v1.MacR\x03mac\")\n" +
+	"\x0fMacWatchRequest\x12\x16\n" +
 	"\x06bridge\x18\x01 \x01(\tR\x06bridge*E\n" +
 	"\x0eUnknownUnicast\x12\x19\n" +
 	"\x15UNKNOWN_UNICAST_FLOOD\x10\x00\x12\x18\n" +
-	"\x14UNKNOWN_UNICAST_DROP\x10\x012\x90\x02\n" +
+	"\x14UNKNOWN_UNICAST_DROP\x10\x01*y\n" +
+	"\tMacChange\x12\x15\n" +
+	"\x11MAC_CHANGE_MISSED\x10\x00\x12\x15\n" +
+	"\x11MAC_CHANGE_LEARNT\x10\x01\x12\x14\n" +
+	"\x10MAC_CHANGE_MOVED\x10\x02\x12\x13\n" +
+	"\x0fMAC_CHANGE_GONE\x10\x03\x12\x13\n" +
+	"\x0fMAC_CHANGE_SEEN\x10\x042\xe4\x02\n" +
 	"\aBridges\x12?\n" +
 	"\x03Add\x12\x1d.corelane.v1.BridgeAddRequest\x1a\x13.corelane.v1.Bridge\"\x04\xc0\xf3\x18\x03\x12?\n" +
 	"\x03Set\x12\x1d.corelane.v1.BridgeSetRequest\x1a\x13.corelane.v1.Bridge\"\x04\xc0\xf3\x18\x03\x12>\n" +
 	"\x03Del\x12\x1d.corelane.v1.BridgeDelRequest\x1a\x12.corelane.v1.Empty\"\x04\xc0\xf3\x18\x03\x12C\n" +
-	"\x04List\x12\x1e.corelane.v1.BridgeListRequest\x1a\x13.corelane.v1.Bridge\"\x04\xc0\xf3\x18\x010\x012\xbd\x01\n" +
+	"\x04List\x12\x1e.corelane.v1.BridgeListRequest\x1a\x13.corelane.v1.Bridge\"\x04\xc0\xf3\x18\x010\x01\x12R\n" +
+	"\vMemberships\x12\".corelane.v1.MembershipListRequest\x1a\x17.corelane.v1.Membership\"\x04\xc0\xf3\x18\x010\x012\xcf\x02\n" +
 	"\x04Macs\x129\n" +
-	"\x03Add\x12\x1a.corelane.v1.MacAddRequest\x1a\x10.corelane.v1.Mac\"\x04\xc0\xf3\x18\x03\x12;\n" +
+	"\x03Add\x12\x1a.corelane.v1.MacAddRequest\x1a\x10.corelane.v1.Mac\"\x04\xc0\xf3\x18\x03\x12J\n" +
+	"\x06AddAll\x12\x1d.corelane.v1.MacAddAllRequest\x1a\x1b.corelane.v1.MacAddAllReply\"\x04\xc0\xf3\x18\x03\x12;\n" +
 	"\x03Del\x12\x1a.corelane.v1.MacDelRequest\x1a\x12.corelane.v1.Empty\"\x04\xc0\xf3\x18\x03\x12=\n" +
-	"\x04List\x12\x1b.corelane.v1.MacListRequest\x1a\x10.corelane.v1.Mac\"\x04\xc0\xf3\x18\x010\x01B4Z2github.com/corelane/corelane/internal/api/v1;apiv1b\x06proto3"
+	"\x04List\x12\x1b.corelane.v1.MacListRequest\x1a\x10.corelane.v1.Mac\"\x04\xc0\xf3\x18\x010\x01\x12D\n" +
+	"\x05Watch\x12\x1c.corelane.v1.MacWatchRequest\x1a\x15.corelane.v1.MacEvent\"\x04\xc0\xf3\x18\x010\x01B4Z2github.com/corelane/corelane/internal/api/v1;apiv1b\x06proto3"
 
 var (
 	file_bridge_proto_rawDescOnce sync.Once
@@ -714,45 +1186,61 @@ func file_bridge_proto_rawDescGZIP() []byte {
 	return file_bridge_proto_rawDescData
 }
 
-var file_bridge_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_bridge_proto_msgTypes = make([]protoimpl.MessageInfo, 9)
+var file_bridge_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
+var file_bridge_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
 var file_bridge_proto_goTypes = []any{
-	(UnknownUnicast)(0),       // 0: corelane.v1.UnknownUnicast
-	(*Bridge)(nil),            // 1: corelane.v1.Bridge
-	(*BridgeAddRequest)(nil),  // 2: corelane.v1.BridgeAddRequest
-	(*BridgeSetRequest)(nil),  // 3: corelane.v1.BridgeSetRequest
-	(*BridgeDelRequest)(nil),  // 4: corelane.v1.BridgeDelRequest
-	(*BridgeListRequest)(nil), // 5: corelane.v1.BridgeListRequest
-	(*Mac)(nil),               // 6: corelane.v1.Mac
-	(*MacAddRequest)(nil),     // 7: corelane.v1.MacAddRequest
-	(*MacDelRequest)(nil),     // 8: corelane.v1.MacDelRequest
-	(*MacListRequest)(nil),    // 9: corelane.v1.MacListRequest
-	(*Empty)(nil),             // 10: corelane.v1.Empty
+	(UnknownUnicast)(0),           // 0: corelane.v1.UnknownUnicast
+	(MacChange)(0),                // 1: corelane.v1.MacChange
+	(*Bridge)(nil),                // 2: corelane.v1.Bridge
+	(*BridgeAddRequest)(nil),      // 3: corelane.v1.BridgeAddRequest
+	(*BridgeSetRequest)(nil),      // 4: corelane.v1.BridgeSetRequest
+	(*BridgeDelRequest)(nil),      // 5: corelane.v1.BridgeDelRequest
+	(*BridgeListRequest)(nil),     // 6: corelane.v1.BridgeListRequest
+	(*Membership)(nil),            // 7: corelane.v1.Membership
+	(*MembershipListRequest)(nil), // 8: corelane.v1.MembershipListRequest
+	(*Mac)(nil),                   // 9: corelane.v1.Mac
+	(*MacAddRequest)(nil),         // 10: corelane.v1.MacAddRequest
+	(*MacAddAllRequest)(nil),      // 11: corelane.v1.MacAddAllRequest
+	(*MacAddAllReply)(nil),        // 12: corelane.v1.MacAddAllReply
+	(*MacDelRequest)(nil),         // 13: corelane.v1.MacDelRequest
+	(*MacListRequest)(nil),        // 14: corelane.v1.MacListRequest
+	(*MacEvent)(nil),              // 15: corelane.v1.MacEvent
+	(*MacWatchRequest)(nil),       // 16: corelane.v1.MacWatchRequest
+	(*Empty)(nil),                 // 17: corelane.v1.Empty
 }
 var file_bridge_proto_depIdxs = []int32{
 	0,  // 0: corelane.v1.Bridge.unknown_unicast:type_name -> corelane.v1.UnknownUnicast
-	1,  // 1: corelane.v1.BridgeAddRequest.bridge:type_name -> corelane.v1.Bridge
-	1,  // 2: corelane.v1.BridgeSetRequest.bridge:type_name -> corelane.v1.Bridge
-	6,  // 3: corelane.v1.MacAddRequest.mac:type_name -> corelane.v1.Mac
-	2,  // 4: corelane.v1.Bridges.Add:input_type -> corelane.v1.BridgeAddRequest
-	3,  // 5: corelane.v1.Bridges.Set:input_type -> corelane.v1.BridgeSetRequest
-	4,  // 6: corelane.v1.Bridges.Del:input_type -> corelane.v1.BridgeDelRequest
-	5,  // 7: corelane.v1.Bridges.List:input_type -> corelane.v1.BridgeListRequest
-	7,  // 8: corelane.v1.Macs.Add:input_type -> corelane.v1.MacAddRequest
-	8,  // 9: corelane.v1.Macs.Del:input_type -> corelane.v1.MacDelRequest
-	9,  // 10: corelane.v1.Macs.List:input_type -> corelane.v1.MacListRequest
-	1,  // 11: corelane.v1.Bridges.Add:output_type -> corelane.v1.Bridge
-	1,  // 12: corelane.v1.Bridges.Set:output_type -> corelane.v1.Bridge
-	10, // 13: corelane.v1.Bridges.Del:output_type -> corelane.v1.Empty
-	1,  // 14: corelane.v1.Bridges.List:output_type -> corelane.v1.Bridge
-	6,  // 15: corelane.v1.Macs.Add:output_type -> corelane.v1.Mac
-	10, // 16: corelane.v1.Macs.Del:output_type -> corelane.v1.Empty
-	6,  // 17: corelane.v1.Macs.List:output_type -> corelane.v1.Mac
-	11, // [11:18] is the sub-list for method output_type
-	4,  // [4:11] is the sub-list for method input_type
-	4,  // [4:4] is the sub-list for extension type_name
-	4,  // [4:4] is the sub-list for extension extendee
-	0,  // [0:4] is the sub-list for field type_name
+	2,  // 1: corelane.v1.BridgeAddRequest.bridge:type_name -> corelane.v1.Bridge
+	2,  // 2: corelane.v1.BridgeSetRequest.bridge:type_name -> corelane.v1.Bridge
+	9,  // 3: corelane.v1.MacAddRequest.mac:type_name -> corelane.v1.Mac
+	9,  // 4: corelane.v1.MacAddAllRequest.macs:type_name -> corelane.v1.Mac
+	1,  // 5: corelane.v1.MacEvent.change:type_name -> corelane.v1.MacChange
+	9,  // 6: corelane.v1.MacEvent.mac:type_name -> corelane.v1.Mac
+	3,  // 7: corelane.v1.Bridges.Add:input_type -> corelane.v1.BridgeAddRequest
+	4,  // 8: corelane.v1.Bridges.Set:input_type -> corelane.v1.BridgeSetRequest
+	5,  // 9: corelane.v1.Bridges.Del:input_type -> corelane.v1.BridgeDelRequest
+	6,  // 10: corelane.v1.Bridges.List:input_type -> corelane.v1.BridgeListRequest
+	8,  // 11: corelane.v1.Bridges.Memberships:input_type -> corelane.v1.MembershipListRequest
+	10, // 12: corelane.v1.Macs.Add:input_type -> corelane.v1.MacAddRequest
+	11, // 13: corelane.v1.Macs.AddAll:input_type -> corelane.v1.MacAddAllRequest
+	13, // 14: corelane.v1.Macs.Del:input_type -> corelane.v1.MacDelRequest
+	14, // 15: corelane.v1.Macs.List:input_type -> corelane.v1.MacListRequest
+	16, // 16: corelane.v1.Macs.Watch:input_type -> corelane.v1.MacWatchRequest
+	2,  // 17: corelane.v1.Bridges.Add:output_type -> corelane.v1.Bridge
+	2,  // 18: corelane.v1.Bridges.Set:output_type -> corelane.v1.Bridge
+	17, // 19: corelane.v1.Bridges.Del:output_type -> corelane.v1.Empty
+	2,  // 20: corelane.v1.Bridges.List:output_type -> corelane.v1.Bridge
+	7,  // 21: corelane.v1.Bridges.Memberships:output_type -> corelane.v1.Membership
+	9,  // 22: corelane.v1.Macs.Add:output_type -> corelane.v1.Mac
+	12, // 23: corelane.v1.Macs.AddAll:output_type -> corelane.v1.MacAddAllReply
+	17, // 24: corelane.v1.Macs.Del:output_type -> corelane.v1.Empty
+	9,  // 25: corelane.v1.Macs.List:output_type -> corelane.v1.Mac
+	15, // 26: corelane.v1.Macs.Watch:output_type -> corelane.v1.MacEvent
+	17, // [17:27] is the sub-list for method output_type
+	7,  // [7:17] is the sub-list for method input_type
+	7,  // [7:7] is the sub-list for extension type_name
+	7,  // [7:7] is the sub-list for extension extendee
+	0,  // [0:7] is the sub-list for field type_name
 }
 
 func init() { file_bridge_proto_init() }
@@ -762,7 +1250,7 @@ func file_bridge_proto_init() {
 	}
 	file_common_proto_init()
 	file_options_proto_init()
-	file_bridge_proto_msgTypes[5].OneofWrappers = []any{
+	file_bridge_proto_msgTypes[7].OneofWrappers = []any{
 		(*Mac_Port)(nil),
 		(*Mac_Nexthop)(nil),
 	}
@@ -771,8 +1259,8 @@ func file_bridge_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_bridge_proto_rawDesc), len(file_bridge_proto_rawDesc)),
-			NumEnums:      1,
-			NumMessages:   9,
+			NumEnums:      2,
+			NumMessages:   15,
 			NumExtensions: 0,
 			NumServices:   2,
 		},

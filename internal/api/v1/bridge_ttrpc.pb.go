@@ -12,6 +12,7 @@ type BridgesService interface {
 	Set(context.Context, *BridgeSetRequest) (*Bridge, error)
 	Del(context.Context, *BridgeDelRequest) (*Empty, error)
 	List(context.Context, *BridgeListRequest, Bridges_ListServer) error
+	Memberships(context.Context, *MembershipListRequest, Bridges_MembershipsServer) error
 }
 
 type Bridges_ListServer interface {
@@ -24,6 +25,19 @@ type bridgesListServer struct {
 }
 
 func (x *bridgesListServer) Send(m *Bridge) error {
+	return x.StreamServer.SendMsg(m)
+}
+
+type Bridges_MembershipsServer interface {
+	Send(*Membership) error
+	ttrpc.StreamServer
+}
+
+type bridgesMembershipsServer struct {
+	ttrpc.StreamServer
+}
+
+func (x *bridgesMembershipsServer) Send(m *Membership) error {
 	return x.StreamServer.SendMsg(m)
 }
 
@@ -64,6 +78,17 @@ func RegisterBridgesService(srv *ttrpc.Server, svc BridgesService) {
 				StreamingClient: false,
 				StreamingServer: true,
 			},
+			"Memberships": {
+				Handler: func(ctx context.Context, stream ttrpc.StreamServer) (interface{}, error) {
+					m := new(MembershipListRequest)
+					if err := stream.RecvMsg(m); err != nil {
+						return nil, err
+					}
+					return nil, svc.Memberships(ctx, m, &bridgesMembershipsServer{stream})
+				},
+				StreamingClient: false,
+				StreamingServer: true,
+			},
 		},
 	})
 }
@@ -73,6 +98,7 @@ type BridgesClient interface {
 	Set(context.Context, *BridgeSetRequest) (*Bridge, error)
 	Del(context.Context, *BridgeDelRequest) (*Empty, error)
 	List(context.Context, *BridgeListRequest) (Bridges_ListClient, error)
+	Memberships(context.Context, *MembershipListRequest) (Bridges_MembershipsClient, error)
 }
 
 type bridgesClient struct {
@@ -138,10 +164,41 @@ func (x *bridgesListClient) Recv() (*Bridge, error) {
 	return m, nil
 }
 
+func (c *bridgesClient) Memberships(ctx context.Context, req *MembershipListRequest) (Bridges_MembershipsClient, error) {
+	stream, err := c.client.NewStream(ctx, &ttrpc.StreamDesc{
+		StreamingClient: false,
+		StreamingServer: true,
+	}, "corelane.v1.Bridges", "Memberships", req)
+	if err != nil {
+		return nil, err
+	}
+	x := &bridgesMembershipsClient{stream}
+	return x, nil
+}
+
+type Bridges_MembershipsClient interface {
+	Recv() (*Membership, error)
+	ttrpc.ClientStream
+}
+
+type bridgesMembershipsClient struct {
+	ttrpc.ClientStream
+}
+
+func (x *bridgesMembershipsClient) Recv() (*Membership, error) {
+	m := new(Membership)
+	if err := x.ClientStream.RecvMsg(m); err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
 type MacsService interface {
 	Add(context.Context, *MacAddRequest) (*Mac, error)
+	AddAll(context.Context, *MacAddAllRequest) (*MacAddAllReply, error)
 	Del(context.Context, *MacDelRequest) (*Empty, error)
 	List(context.Context, *MacListRequest, Macs_ListServer) error
+	Watch(context.Context, *MacWatchRequest, Macs_WatchServer) error
 }
 
 type Macs_ListServer interface {
@@ -157,6 +214,19 @@ func (x *macsListServer) Send(m *Mac) error {
 	return x.StreamServer.SendMsg(m)
 }
 
+type Macs_WatchServer interface {
+	Send(*MacEvent) error
+	ttrpc.StreamServer
+}
+
+type macsWatchServer struct {
+	ttrpc.StreamServer
+}
+
+func (x *macsWatchServer) Send(m *MacEvent) error {
+	return x.StreamServer.SendMsg(m)
+}
+
 func RegisterMacsService(srv *ttrpc.Server, svc MacsService) {
 	srv.RegisterService("corelane.v1.Macs", &ttrpc.ServiceDesc{
 		Methods: map[string]ttrpc.Method{
@@ -166,6 +236,13 @@ func RegisterMacsService(srv *ttrpc.Server, svc MacsService) {
 					return nil, err
 				}
 				return svc.Add(ctx, &req)
+			},
+			"AddAll": func(ctx context.Context, unmarshal func(interface{}) error) (interface{}, error) {
+				var req MacAddAllRequest
+				if err := unmarshal(&req); err != nil {
+					return nil, err
+				}
+				return svc.AddAll(ctx, &req)
 			},
 			"Del": func(ctx context.Context, unmarshal func(interface{}) error) (interface{}, error) {
 				var req MacDelRequest
@@ -187,14 +264,27 @@ func RegisterMacsService(srv *ttrpc.Server, svc MacsService) {
 				StreamingClient: false,
 				StreamingServer: true,
 			},
+			"Watch": {
+				Handler: func(ctx context.Context, stream ttrpc.StreamServer) (interface{}, error) {
+					m := new(MacWatchRequest)
+					if err := stream.RecvMsg(m); err != nil {
+						return nil, err
+					}
+					return nil, svc.Watch(ctx, m, &macsWatchServer{stream})
+				},
+				StreamingClient: false,
+				StreamingServer: true,
+			},
 		},
 	})
 }
 
 type MacsClient interface {
 	Add(context.Context, *MacAddRequest) (*Mac, error)
+	AddAll(context.Context, *MacAddAllRequest) (*MacAddAllReply, error)
 	Del(context.Context, *MacDelRequest) (*Empty, error)
 	List(context.Context, *MacListRequest) (Macs_ListClient, error)
+	Watch(context.Context, *MacWatchRequest) (Macs_WatchClient, error)
 }
 
 type macsClient struct {
@@ -210,6 +300,14 @@ func NewMacsClient(client *ttrpc.Client) MacsClient {
 func (c *macsClient) Add(ctx context.Context, req *MacAddRequest) (*Mac, error) {
 	var resp Mac
 	if err := c.client.Call(ctx, "corelane.v1.Macs", "Add", req, &resp); err != nil {
+		return nil, err
+	}
+	return &resp, nil
+}
+
+func (c *macsClient) AddAll(ctx context.Context, req *MacAddAllRequest) (*MacAddAllReply, error) {
+	var resp MacAddAllReply
+	if err := c.client.Call(ctx, "corelane.v1.Macs", "AddAll", req, &resp); err != nil {
 		return nil, err
 	}
 	return &resp, nil
@@ -246,6 +344,35 @@ type macsListClient struct {
 
 func (x *macsListClient) Recv() (*Mac, error) {
 	m := new(Mac)
+	if err := x.ClientStream.RecvMsg(m); err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+func (c *macsClient) Watch(ctx context.Context, req *MacWatchRequest) (Macs_WatchClient, error) {
+	stream, err := c.client.NewStream(ctx, &ttrpc.StreamDesc{
+		StreamingClient: false,
+		StreamingServer: true,
+	}, "corelane.v1.Macs", "Watch", req)
+	if err != nil {
+		return nil, err
+	}
+	x := &macsWatchClient{stream}
+	return x, nil
+}
+
+type Macs_WatchClient interface {
+	Recv() (*MacEvent, error)
+	ttrpc.ClientStream
+}
+
+type macsWatchClient struct {
+	ttrpc.ClientStream
+}
+
+func (x *macsWatchClient) Recv() (*MacEvent, error) {
+	m := new(MacEvent)
 	if err := x.ClientStream.RecvMsg(m); err != nil {
 		return nil, err
 	}

@@ -165,17 +165,19 @@ func (x *CaptureRequest) GetReason() string {
 }
 
 type CapturedPacket struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	TimeNs        uint64                 `protobuf:"varint,1,opt,name=time_ns,json=timeNs,proto3" json:"time_ns,omitempty"` // since the epoch
-	Point         CapturePoint           `protobuf:"varint,2,opt,name=point,proto3,enum=corelane.v1.CapturePoint" json:"point,omitempty"`
-	Port          string                 `protobuf:"bytes,3,opt,name=port,proto3" json:"port,omitempty"`
-	Length        uint32                 `protobuf:"varint,4,opt,name=length,proto3" json:"length,omitempty"` // on the wire
-	Data          []byte                 `protobuf:"bytes,5,opt,name=data,proto3" json:"data,omitempty"`
-	Reason        string                 `protobuf:"bytes,6,opt,name=reason,proto3" json:"reason,omitempty"` // drop reason
-	Worker        uint32                 `protobuf:"varint,7,opt,name=worker,proto3" json:"worker,omitempty"`
-	Missed        uint64                 `protobuf:"varint,8,opt,name=missed,proto3" json:"missed,omitempty"` // matching packets so far that were not copied: over a bound
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	state              protoimpl.MessageState `protogen:"open.v1"`
+	TimeNs             uint64                 `protobuf:"varint,1,opt,name=time_ns,json=timeNs,proto3" json:"time_ns,omitempty"` // since the epoch
+	Point              CapturePoint           `protobuf:"varint,2,opt,name=point,proto3,enum=corelane.v1.CapturePoint" json:"point,omitempty"`
+	Port               string                 `protobuf:"bytes,3,opt,name=port,proto3" json:"port,omitempty"`
+	Length             uint32                 `protobuf:"varint,4,opt,name=length,proto3" json:"length,omitempty"` // on the wire
+	Data               []byte                 `protobuf:"bytes,5,opt,name=data,proto3" json:"data,omitempty"`
+	Reason             string                 `protobuf:"bytes,6,opt,name=reason,proto3" json:"reason,omitempty"` // drop reason
+	Worker             uint32                 `protobuf:"varint,7,opt,name=worker,proto3" json:"worker,omitempty"`
+	Missed             uint64                 `protobuf:"varint,8,opt,name=missed,proto3" json:"missed,omitempty"`                                                    // matching packets so far that were not copied: over a bound
+	SegmentSize        uint32                 `protobuf:"varint,9,opt,name=segment_size,json=segmentSize,proto3" json:"segment_size,omitempty"`                       // bytes of payload in each packet of a large segment; 0: this is one packet
+	ChecksumUnfinished bool                   `protobuf:"varint,10,opt,name=checksum_unfinished,json=checksumUnfinished,proto3" json:"checksum_unfinished,omitempty"` // the sender has left the checksum of TCP or UDP to the router
+	unknownFields      protoimpl.UnknownFields
+	sizeCache          protoimpl.SizeCache
 }
 
 func (x *CapturedPacket) Reset() {
@@ -262,6 +264,20 @@ func (x *CapturedPacket) GetMissed() uint64 {
 		return x.Missed
 	}
 	return 0
+}
+
+func (x *CapturedPacket) GetSegmentSize() uint32 {
+	if x != nil {
+		return x.SegmentSize
+	}
+	return 0
+}
+
+func (x *CapturedPacket) GetChecksumUnfinished() bool {
+	if x != nil {
+		return x.ChecksumUnfinished
+	}
+	return false
 }
 
 type TraceRequest struct {
@@ -444,7 +460,7 @@ const file_capture_proto_rawDesc = "" +
 	"\asnaplen\x18\x04 \x01(\rB\x10\xc2\xf3\x18\f*\x05bytes2\x03\x80\x80\x10R\asnaplen\x126\n" +
 	"\x12packets_per_second\x18\x05 \x01(\rB\b\xc2\xf3\x18\x042\x02\x90NR\x10packetsPerSecond\x12\x14\n" +
 	"\x05count\x18\x06 \x01(\x04R\x05count\x12\x16\n" +
-	"\x06reason\x18\a \x01(\tR\x06reason\"\xe2\x01\n" +
+	"\x06reason\x18\a \x01(\tR\x06reason\"\xb6\x02\n" +
 	"\x0eCapturedPacket\x12\x17\n" +
 	"\atime_ns\x18\x01 \x01(\x04R\x06timeNs\x12/\n" +
 	"\x05point\x18\x02 \x01(\x0e2\x19.corelane.v1.CapturePointR\x05point\x12\x12\n" +
@@ -453,7 +469,10 @@ const file_capture_proto_rawDesc = "" +
 	"\x04data\x18\x05 \x01(\fR\x04data\x12\x16\n" +
 	"\x06reason\x18\x06 \x01(\tR\x06reason\x12\x16\n" +
 	"\x06worker\x18\a \x01(\rR\x06worker\x12\x16\n" +
-	"\x06missed\x18\b \x01(\x04R\x06missed\"\x9f\x01\n" +
+	"\x06missed\x18\b \x01(\x04R\x06missed\x12!\n" +
+	"\fsegment_size\x18\t \x01(\rR\vsegmentSize\x12/\n" +
+	"\x13checksum_unfinished\x18\n" +
+	" \x01(\bR\x12checksumUnfinished\"\x9f\x01\n" +
 	"\fTraceRequest\x12\x12\n" +
 	"\x04port\x18\x01 \x01(\tR\x04port\x12\x16\n" +
 	"\x06filter\x18\x02 \x01(\tR\x06filter\x12\"\n" +

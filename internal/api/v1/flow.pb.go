@@ -131,7 +131,7 @@ func (FlowState) EnumDescriptor() ([]byte, []int) {
 // the other direction.
 type FlowDirection struct {
 	state           protoimpl.MessageState `protogen:"open.v1"`
-	Vrf             string                 `protobuf:"bytes,1,opt,name=vrf,proto3" json:"vrf,omitempty"`
+	Vrf             string                 `protobuf:"bytes,1,opt,name=vrf,proto3" json:"vrf,omitempty"` // of routed packets
 	Source          string                 `protobuf:"bytes,2,opt,name=source,proto3" json:"source,omitempty"`
 	Destination     string                 `protobuf:"bytes,3,opt,name=destination,proto3" json:"destination,omitempty"`
 	SourcePort      uint32                 `protobuf:"varint,4,opt,name=source_port,json=sourcePort,proto3" json:"source_port,omitempty"` // ICMP echo: its identifier; other ICMP: type * 256 + code
@@ -143,6 +143,7 @@ type FlowDirection struct {
 	IdleSeconds     float64                `protobuf:"fixed64,10,opt,name=idle_seconds,json=idleSeconds,proto3" json:"idle_seconds,omitempty"`
 	Meters          []string               `protobuf:"bytes,11,rep,name=meters,proto3" json:"meters,omitempty"`   // in the order in which packets meet them
 	Mirrors         []string               `protobuf:"bytes,12,rep,name=mirrors,proto3" json:"mirrors,omitempty"` // mirrors that receive copies
+	Bridge          string                 `protobuf:"bytes,13,opt,name=bridge,proto3" json:"bridge,omitempty"`   // of bridged packets
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -261,6 +262,13 @@ func (x *FlowDirection) GetMirrors() []string {
 	return nil
 }
 
+func (x *FlowDirection) GetBridge() string {
+	if x != nil {
+		return x.Bridge
+	}
+	return ""
+}
+
 type Flow struct {
 	state          protoimpl.MessageState `protogen:"open.v1"`
 	Id             uint32                 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
@@ -277,6 +285,7 @@ type Flow struct {
 	Reverse        *FlowDirection         `protobuf:"bytes,12,opt,name=reverse,proto3" json:"reverse,omitempty"`
 	AgeSeconds     float64                `protobuf:"fixed64,13,opt,name=age_seconds,json=ageSeconds,proto3" json:"age_seconds,omitempty"`
 	TimeoutSeconds float64                `protobuf:"fixed64,14,opt,name=timeout_seconds,json=timeoutSeconds,proto3" json:"timeout_seconds,omitempty"` // after the last packet
+	Service        string                 `protobuf:"bytes,15,opt,name=service,proto3" json:"service,omitempty"`                                       // service that translates it; its endpoint is the source of the reverse direction
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -409,6 +418,13 @@ func (x *Flow) GetTimeoutSeconds() float64 {
 	return 0
 }
 
+func (x *Flow) GetService() string {
+	if x != nil {
+		return x.Service
+	}
+	return ""
+}
+
 // All given fields must match; addresses and ports match in either direction.
 type FlowFilter struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -421,6 +437,8 @@ type FlowFilter struct {
 	State         FlowState              `protobuf:"varint,7,opt,name=state,proto3,enum=corelane.v1.FlowState" json:"state,omitempty"`
 	Nat           uint32                 `protobuf:"varint,8,opt,name=nat,proto3" json:"nat,omitempty"`
 	Limit         uint32                 `protobuf:"varint,9,opt,name=limit,proto3" json:"limit,omitempty"` // most flows to return, 0 = all
+	Bridge        string                 `protobuf:"bytes,10,opt,name=bridge,proto3" json:"bridge,omitempty"`
+	Service       string                 `protobuf:"bytes,11,opt,name=service,proto3" json:"service,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -516,6 +534,20 @@ func (x *FlowFilter) GetLimit() uint32 {
 		return x.Limit
 	}
 	return 0
+}
+
+func (x *FlowFilter) GetBridge() string {
+	if x != nil {
+		return x.Bridge
+	}
+	return ""
+}
+
+func (x *FlowFilter) GetService() string {
+	if x != nil {
+		return x.Service
+	}
+	return ""
 }
 
 type FlowCount struct {
@@ -657,15 +689,18 @@ func (x *FlowResizeRequest) GetCapacity() uint32 {
 // Asks what would happen to a packet with these fields, and why.
 type FlowExplainRequest struct {
 	state           protoimpl.MessageState `protogen:"open.v1"`
-	Port            string                 `protobuf:"bytes,1,opt,name=port,proto3" json:"port,omitempty"` // tenant port that it comes in by; empty: it comes from a tunnel, for vrf
+	Port            string                 `protobuf:"bytes,1,opt,name=port,proto3" json:"port,omitempty"` // tenant port that it comes in by; empty: it comes from a tunnel, for vrf or bridge
 	Vrf             string                 `protobuf:"bytes,2,opt,name=vrf,proto3" json:"vrf,omitempty"`
 	Protocol        string                 `protobuf:"bytes,3,opt,name=protocol,proto3" json:"protocol,omitempty"`
 	Source          string                 `protobuf:"bytes,4,opt,name=source,proto3" json:"source,omitempty"`
 	Destination     string                 `protobuf:"bytes,5,opt,name=destination,proto3" json:"destination,omitempty"`
 	SourcePort      uint32                 `protobuf:"varint,6,opt,name=source_port,json=sourcePort,proto3" json:"source_port,omitempty"`
 	DestinationPort uint32                 `protobuf:"varint,7,opt,name=destination_port,json=destinationPort,proto3" json:"destination_port,omitempty"`
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	Bridge          string                 `protobuf:"bytes,8,opt,name=bridge,proto3" json:"bridge,omitempty"`
+	// of the frame, in a bridge: by default, that of the guest or station that has the destination address
+	DestinationMac string `protobuf:"bytes,9,opt,name=destination_mac,json=destinationMac,proto3" json:"destination_mac,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *FlowExplainRequest) Reset() {
@@ -745,6 +780,20 @@ func (x *FlowExplainRequest) GetDestinationPort() uint32 {
 		return x.DestinationPort
 	}
 	return 0
+}
+
+func (x *FlowExplainRequest) GetBridge() string {
+	if x != nil {
+		return x.Bridge
+	}
+	return ""
+}
+
+func (x *FlowExplainRequest) GetDestinationMac() string {
+	if x != nil {
+		return x.DestinationMac
+	}
+	return ""
 }
 
 type FlowExplanation struct {
@@ -828,7 +877,7 @@ var File_flow_proto protoreflect.FileDescriptor
 const file_flow_proto_rawDesc = "" +
 	"\n" +
 	"\n" +
-	"flow.proto\x12\vcorelane.v1\x1a\roptions.proto\"\xde\x02\n" +
+	"flow.proto\x12\vcorelane.v1\x1a\roptions.proto\"\xf6\x02\n" +
 	"\rFlowDirection\x12\x10\n" +
 	"\x03vrf\x18\x01 \x01(\tR\x03vrf\x12\x16\n" +
 	"\x06source\x18\x02 \x01(\tR\x06source\x12 \n" +
@@ -843,7 +892,8 @@ const file_flow_proto_rawDesc = "" +
 	"\fidle_seconds\x18\n" +
 	" \x01(\x01R\vidleSeconds\x12\x16\n" +
 	"\x06meters\x18\v \x03(\tR\x06meters\x12\x18\n" +
-	"\amirrors\x18\f \x03(\tR\amirrors\"\xe9\x03\n" +
+	"\amirrors\x18\f \x03(\tR\amirrors\x12\x16\n" +
+	"\x06bridge\x18\r \x01(\tR\x06bridge\"\x83\x04\n" +
 	"\x04Flow\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\rR\x02id\x12\x1a\n" +
 	"\bprotocol\x18\x02 \x01(\tR\bprotocol\x12/\n" +
@@ -861,7 +911,8 @@ const file_flow_proto_rawDesc = "" +
 	"\areverse\x18\f \x01(\v2\x1a.corelane.v1.FlowDirectionR\areverse\x12\x1f\n" +
 	"\vage_seconds\x18\r \x01(\x01R\n" +
 	"ageSeconds\x12'\n" +
-	"\x0ftimeout_seconds\x18\x0e \x01(\x01R\x0etimeoutSeconds\"\x9a\x02\n" +
+	"\x0ftimeout_seconds\x18\x0e \x01(\x01R\x0etimeoutSeconds\x12\x18\n" +
+	"\aservice\x18\x0f \x01(\tR\aservice\"\xcc\x02\n" +
 	"\n" +
 	"FlowFilter\x12\x10\n" +
 	"\x03vrf\x18\x01 \x01(\tR\x03vrf\x12\x1e\n" +
@@ -873,7 +924,10 @@ const file_flow_proto_rawDesc = "" +
 	"\x06action\x18\x06 \x01(\x0e2\x17.corelane.v1.FlowActionR\x06action\x12,\n" +
 	"\x05state\x18\a \x01(\x0e2\x16.corelane.v1.FlowStateR\x05state\x12\x10\n" +
 	"\x03nat\x18\b \x01(\rR\x03nat\x12\x14\n" +
-	"\x05limit\x18\t \x01(\rR\x05limit\"\xd1\x01\n" +
+	"\x05limit\x18\t \x01(\rR\x05limit\x12\x16\n" +
+	"\x06bridge\x18\n" +
+	" \x01(\tR\x06bridge\x12\x18\n" +
+	"\aservice\x18\v \x01(\tR\aservice\"\xd1\x01\n" +
 	"\tFlowCount\x12\x14\n" +
 	"\x05flows\x18\x01 \x01(\x04R\x05flows\x12\x15\n" +
 	"\x06in_use\x18\x02 \x01(\x04R\x05inUse\x12\x1a\n" +
@@ -885,7 +939,7 @@ const file_flow_proto_rawDesc = "" +
 	"\fmemory_bytes\x18\x06 \x01(\x04R\vmemoryBytes\x12\x18\n" +
 	"\agrowing\x18\a \x01(\bR\agrowing\"F\n" +
 	"\x11FlowResizeRequest\x121\n" +
-	"\bcapacity\x18\x01 \x01(\rB\x15\xc2\xf3\x18\x11\b\x80\b\x10\x80\x80\x80\x10*\x05flowsh\x01R\bcapacity\"\x80\x02\n" +
+	"\bcapacity\x18\x01 \x01(\rB\x15\xc2\xf3\x18\x11\b\x80\b\x10\x80\x80\x80\x10*\x05flowsh\x01R\bcapacity\"\xc9\x02\n" +
 	"\x12FlowExplainRequest\x12\x12\n" +
 	"\x04port\x18\x01 \x01(\tR\x04port\x12\x10\n" +
 	"\x03vrf\x18\x02 \x01(\tR\x03vrf\x12\x1a\n" +
@@ -896,7 +950,9 @@ const file_flow_proto_rawDesc = "" +
 	"R\vdestination\x12)\n" +
 	"\vsource_port\x18\x06 \x01(\rB\b\xc2\xf3\x18\x04\x10\xff\xff\x03R\n" +
 	"sourcePort\x123\n" +
-	"\x10destination_port\x18\a \x01(\rB\b\xc2\xf3\x18\x04\x10\xff\xff\x03R\x0fdestinationPort\"\xb3\x01\n" +
+	"\x10destination_port\x18\a \x01(\rB\b\xc2\xf3\x18\x04\x10\xff\xff\x03R\x0fdestinationPort\x12\x16\n" +
+	"\x06bridge\x18\b \x01(\tR\x06bridge\x12/\n" +
+	"\x0fdestination_mac\x18\t \x01(\tB\x06\xc2\xf3\x18\x02P\tR\x0edestinationMac\"\xb3\x01\n" +
 	"\x0fFlowExplanation\x12\x14\n" +
 	"\x05steps\x18\x01 \x03(\tR\x05steps\x12/\n" +
 	"\x06action\x18\x02 \x01(\x0e2\x17.corelane.v1.FlowActionR\x06action\x12\x16\n" +

@@ -441,7 +441,10 @@ type GeneratorStream struct {
 	// All frames have the same header, of any protocol. There is only one flow.
 	Fixed bool `protobuf:"varint,14,opt,name=fixed,proto3" json:"fixed,omitempty"`
 	// Its frames are not in the histogram of latencies. Beside streams that are timed, it sends few frames in a turn.
-	Untimed       bool `protobuf:"varint,15,opt,name=untimed,proto3" json:"untimed,omitempty"`
+	Untimed bool `protobuf:"varint,15,opt,name=untimed,proto3" json:"untimed,omitempty"`
+	// Each source address sends from a MAC of its own: the last 4 bytes of the frame's source MAC are the low 32 bits of
+	// the address. Not with `fixed`.
+	SourceMacs    bool `protobuf:"varint,16,opt,name=source_macs,json=sourceMacs,proto3" json:"source_macs,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -577,6 +580,13 @@ func (x *GeneratorStream) GetFixed() bool {
 func (x *GeneratorStream) GetUntimed() bool {
 	if x != nil {
 		return x.Untimed
+	}
+	return false
+}
+
+func (x *GeneratorStream) GetSourceMacs() bool {
+	if x != nil {
+		return x.SourceMacs
 	}
 	return false
 }
@@ -811,6 +821,8 @@ type GeneratorWindow struct {
 	// time of a cache line to the other CPU and back, median of the probe before the window; 0 = not probed
 	RoundTripCycles uint32 `protobuf:"varint,11,opt,name=round_trip_cycles,json=roundTripCycles,proto3" json:"round_trip_cycles,omitempty"`
 	Total           bool   `protobuf:"varint,12,opt,name=total,proto3" json:"total,omitempty"`
+	// latency that 99 % of the frames timed in this window did not exceed; 0 in the total, and when none was timed
+	P99Ns uint64 `protobuf:"varint,32,opt,name=p99_ns,json=p99Ns,proto3" json:"p99_ns,omitempty"`
 	// Only in the total:
 	Lost          uint64                  `protobuf:"varint,13,opt,name=lost,proto3" json:"lost,omitempty"` // sent - received, after the drain
 	Reordered     uint64                  `protobuf:"varint,14,opt,name=reordered,proto3" json:"reordered,omitempty"`
@@ -947,6 +959,13 @@ func (x *GeneratorWindow) GetTotal() bool {
 		return x.Total
 	}
 	return false
+}
+
+func (x *GeneratorWindow) GetP99Ns() uint64 {
+	if x != nil {
+		return x.P99Ns
+	}
+	return 0
 }
 
 func (x *GeneratorWindow) GetLost() uint64 {
@@ -1243,7 +1262,7 @@ const file_generator_proto_rawDesc = "" +
 	"\fdestinations\x18\a \x03(\aR\fdestinations\x12\x18\n" +
 	"\ashuffle\x18\b \x01(\bR\ashuffle\x120\n" +
 	"\x0enew_per_second\x18\t \x01(\x01B\n" +
-	"\xc2\xf3\x18\x06\x10\x80\x94\xeb\xdc\x03R\fnewPerSecond\"\xb4\x04\n" +
+	"\xc2\xf3\x18\x06\x10\x80\x94\xeb\xdc\x03R\fnewPerSecond\"\xd5\x04\n" +
 	"\x0fGeneratorStream\x12\x1a\n" +
 	"\x04name\x18\x01 \x01(\tB\x06\xc2\xf3\x18\x02\x10?R\x04name\x12\x17\n" +
 	"\atx_port\x18\x02 \x01(\tR\x06txPort\x12\x17\n" +
@@ -1261,7 +1280,9 @@ const file_generator_proto_rawDesc = "" +
 	"\bexpected\x18\f \x01(\fB\a\xc2\xf3\x18\x03\x10\xf0\x01R\bexpected\x12#\n" +
 	"\rexpected_mask\x18\r \x01(\fR\fexpectedMask\x12\x14\n" +
 	"\x05fixed\x18\x0e \x01(\bR\x05fixed\x12\x18\n" +
-	"\auntimed\x18\x0f \x01(\bR\auntimed\"\x93\x01\n" +
+	"\auntimed\x18\x0f \x01(\bR\auntimed\x12\x1f\n" +
+	"\vsource_macs\x18\x10 \x01(\bR\n" +
+	"sourceMacs\"\x93\x01\n" +
 	"\x10GeneratorProfile\x12;\n" +
 	"\x05ports\x18\x01 \x03(\v2\x1a.corelane.v1.GeneratorPortB\t\xc2\xf3\x18\x05h\x01\x80\x01@R\x05ports\x12B\n" +
 	"\astreams\x18\x02 \x03(\v2\x1c.corelane.v1.GeneratorStreamB\n" +
@@ -1285,7 +1306,7 @@ const file_generator_proto_rawDesc = "" +
 	"\arest_us\x18\f \x01(\rB\a\xc2\xf3\x18\x03\x10\xe8\aR\x06restUs\x12\x1f\n" +
 	"\vunread_port\x18\r \x01(\tR\n" +
 	"unreadPort\x12\x18\n" +
-	"\astreams\x18\x0e \x03(\tR\astreams\"\xbf\a\n" +
+	"\astreams\x18\x0e \x03(\tR\astreams\"\xd6\a\n" +
 	"\x0fGeneratorWindow\x12#\n" +
 	"\rstart_seconds\x18\x01 \x01(\x01R\fstartSeconds\x12\x18\n" +
 	"\aseconds\x18\x02 \x01(\x01R\aseconds\x12\x10\n" +
@@ -1300,7 +1321,8 @@ const file_generator_proto_rawDesc = "" +
 	"\x06cycles\x18\n" +
 	" \x01(\x04R\x06cycles\x12*\n" +
 	"\x11round_trip_cycles\x18\v \x01(\rR\x0froundTripCycles\x12\x14\n" +
-	"\x05total\x18\f \x01(\bR\x05total\x12\x12\n" +
+	"\x05total\x18\f \x01(\bR\x05total\x12\x15\n" +
+	"\x06p99_ns\x18  \x01(\x04R\x05p99Ns\x12\x12\n" +
 	"\x04lost\x18\r \x01(\x04R\x04lost\x12\x1c\n" +
 	"\treordered\x18\x0e \x01(\x04R\treordered\x12\x1e\n" +
 	"\n" +

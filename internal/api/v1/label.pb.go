@@ -38,6 +38,7 @@ type Label struct {
 	// node's tunnel next hops; default: from any
 	Sources       string `protobuf:"bytes,6,opt,name=sources,proto3" json:"sources,omitempty"`
 	TunnelEnds    bool   `protobuf:"varint,7,opt,name=tunnel_ends,json=tunnelEnds,proto3" json:"tunnel_ends,omitempty"`
+	Owner         string `protobuf:"bytes,8,opt,name=owner,proto3" json:"owner,omitempty"` // HelloRequest.owner of the client that added it
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -132,6 +133,13 @@ func (x *Label) GetTunnelEnds() bool {
 		return x.TunnelEnds
 	}
 	return false
+}
+
+func (x *Label) GetOwner() string {
+	if x != nil {
+		return x.Owner
+	}
+	return ""
 }
 
 type isLabel_Target interface {
@@ -293,7 +301,7 @@ var File_label_proto protoreflect.FileDescriptor
 
 const file_label_proto_rawDesc = "" +
 	"\n" +
-	"\vlabel.proto\x12\vcorelane.v1\x1a\fcommon.proto\x1a\roptions.proto\"\xa9\x02\n" +
+	"\vlabel.proto\x12\vcorelane.v1\x1a\fcommon.proto\x1a\roptions.proto\"\xc7\x02\n" +
 	"\x05Label\x12\"\n" +
 	"\x05label\x18\x01 \x01(\rB\f\xc2\xf3\x18\b\b\x10\x10\xff\xff?`\x01R\x05label\x12 \n" +
 	"\x03vrf\x18\x02 \x01(\tB\f\xc2\xf3\x18\bZ\x04vrfsh\x01H\x00R\x03vrf\x12)\n" +
@@ -302,7 +310,8 @@ const file_label_proto_rawDesc = "" +
 	"\auniform\x18\x05 \x01(\bR\auniform\x12.\n" +
 	"\asources\x18\x06 \x01(\tB\x14\xc2\xf3\x18\x10Z\x0eaddress_groupsR\asources\x12\x1f\n" +
 	"\vtunnel_ends\x18\a \x01(\bR\n" +
-	"tunnelEndsB\x10\n" +
+	"tunnelEnds\x12\x1c\n" +
+	"\x05owner\x18\b \x01(\tB\x06\xc2\xf3\x18\x02p\x01R\x05ownerB\x10\n" +
 	"\x06target\x12\x06\xc2\xf3\x18\x02h\x01\"]\n" +
 	"\x0fLabelAddRequest\x120\n" +
 	"\x05label\x18\x01 \x01(\v2\x12.corelane.v1.LabelB\x06\xc2\xf3\x18\x02h\x01R\x05label\x12\x18\n" +

@@ -89,6 +89,7 @@ type Neighbor struct {
 	Status        NeighborStatus         `protobuf:"varint,4,opt,name=status,proto3,enum=corelane.v1.NeighborStatus" json:"status,omitempty"`
 	AgeSeconds    uint32                 `protobuf:"varint,5,opt,name=age_seconds,json=ageSeconds,proto3" json:"age_seconds,omitempty"` // since the last confirmation
 	Waiting       uint32                 `protobuf:"varint,6,opt,name=waiting,proto3" json:"waiting,omitempty"`                         // packets that wait for the resolution
+	Owner         string                 `protobuf:"bytes,7,opt,name=owner,proto3" json:"owner,omitempty"`                              // of a permanent one: HelloRequest.owner of the client that added it
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -163,6 +164,13 @@ func (x *Neighbor) GetWaiting() uint32 {
 		return x.Waiting
 	}
 	return 0
+}
+
+func (x *Neighbor) GetOwner() string {
+	if x != nil {
+		return x.Owner
+	}
+	return ""
 }
 
 type NeighborAddRequest struct {
@@ -309,7 +317,7 @@ var File_neighbor_proto protoreflect.FileDescriptor
 
 const file_neighbor_proto_rawDesc = "" +
 	"\n" +
-	"\x0eneighbor.proto\x12\vcorelane.v1\x1a\fcommon.proto\x1a\roptions.proto\"\xf5\x01\n" +
+	"\x0eneighbor.proto\x12\vcorelane.v1\x1a\fcommon.proto\x1a\roptions.proto\"\x93\x02\n" +
 	"\bNeighbor\x12!\n" +
 	"\x04port\x18\x01 \x01(\tB\r\xc2\xf3\x18\tZ\x05ports`\x01R\x04port\x12\"\n" +
 	"\aaddress\x18\x02 \x01(\tB\b\xc2\xf3\x18\x04P\n" +
@@ -318,7 +326,8 @@ const file_neighbor_proto_rawDesc = "" +
 	"\x06status\x18\x04 \x01(\x0e2\x1b.corelane.v1.NeighborStatusB\x06\xc2\xf3\x18\x02p\x01R\x06status\x12'\n" +
 	"\vage_seconds\x18\x05 \x01(\rB\x06\xc2\xf3\x18\x02p\x01R\n" +
 	"ageSeconds\x12 \n" +
-	"\awaiting\x18\x06 \x01(\rB\x06\xc2\xf3\x18\x02p\x01R\awaiting\"O\n" +
+	"\awaiting\x18\x06 \x01(\rB\x06\xc2\xf3\x18\x02p\x01R\awaiting\x12\x1c\n" +
+	"\x05owner\x18\a \x01(\tB\x06\xc2\xf3\x18\x02p\x01R\x05owner\"O\n" +
 	"\x12NeighborAddRequest\x129\n" +
 	"\bneighbor\x18\x01 \x01(\v2\x15.corelane.v1.NeighborB\x06\xc2\xf3\x18\x02h\x01R\bneighbor\"B\n" +
 	"\x12NeighborDelRequest\x12\x12\n" +

@@ -131,7 +131,7 @@ func (TunnelMode) EnumDescriptor() ([]byte, []int) {
 type Udp6Checksum int32
 
 const (
-	Udp6Checksum_UDP6_CHECKSUM_DEFAULT Udp6Checksum = 0 // on for MPLSoUDP (RFC 7510) and Geneve (RFC 8926), off for VXLAN (RFC 7348)
+	Udp6Checksum_UDP6_CHECKSUM_DEFAULT Udp6Checksum = 0 // on for all encapsulations over UDP
 	Udp6Checksum_UDP6_CHECKSUM_ON      Udp6Checksum = 1
 	Udp6Checksum_UDP6_CHECKSUM_OFF     Udp6Checksum = 2
 )
@@ -645,7 +645,7 @@ type NexthopState struct {
 	Mtu        uint32                 `protobuf:"varint,3,opt,name=mtu,proto3" json:"mtu,omitempty"`               // largest inner IP packet
 	Overhead   uint32                 `protobuf:"varint,4,opt,name=overhead,proto3" json:"overhead,omitempty"`     // bytes that encapsulation adds
 	Paths      []string               `protobuf:"bytes,5,rep,name=paths,proto3" json:"paths,omitempty"`            // ways out, "fab0 via 192.0.2.2 lladdr 02:.."
-	Origin     string                 `protobuf:"bytes,6,opt,name=origin,proto3" json:"origin,omitempty"`          // "api" or "system"
+	Origin     string                 `protobuf:"bytes,6,opt,name=origin,proto3" json:"origin,omitempty"`          // "system", or the owner: HelloRequest.owner of the client that added it
 	// Tunnels: the MTU of the path that a hop of the underlay has reported, that hop, and how long this is used.
 	PathMtu        uint32 `protobuf:"varint,7,opt,name=path_mtu,json=pathMtu,proto3" json:"path_mtu,omitempty"` // 0: none was reported
 	PathMtuHop     string `protobuf:"bytes,8,opt,name=path_mtu_hop,json=pathMtuHop,proto3" json:"path_mtu_hop,omitempty"`
@@ -799,6 +799,95 @@ func (x *NexthopAddRequest) GetReplace() bool {
 	return false
 }
 
+// New next hops in one request, members before their groups: when one of them is refused, none is added.
+type NexthopAddAllRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Nexthops      []*Nexthop             `protobuf:"bytes,1,rep,name=nexthops,proto3" json:"nexthops,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *NexthopAddAllRequest) Reset() {
+	*x = NexthopAddAllRequest{}
+	mi := &file_nexthop_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *NexthopAddAllRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*NexthopAddAllRequest) ProtoMessage() {}
+
+func (x *NexthopAddAllRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_nexthop_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use NexthopAddAllRequest.ProtoReflect.Descriptor instead.
+func (*NexthopAddAllRequest) Descriptor() ([]byte, []int) {
+	return file_nexthop_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *NexthopAddAllRequest) GetNexthops() []*Nexthop {
+	if x != nil {
+		return x.Nexthops
+	}
+	return nil
+}
+
+type NexthopAddAllReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Added         uint32                 `protobuf:"varint,1,opt,name=added,proto3" json:"added,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *NexthopAddAllReply) Reset() {
+	*x = NexthopAddAllReply{}
+	mi := &file_nexthop_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *NexthopAddAllReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*NexthopAddAllReply) ProtoMessage() {}
+
+func (x *NexthopAddAllReply) ProtoReflect() protoreflect.Message {
+	mi := &file_nexthop_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use NexthopAddAllReply.ProtoReflect.Descriptor instead.
+func (*NexthopAddAllReply) Descriptor() ([]byte, []int) {
+	return file_nexthop_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *NexthopAddAllReply) GetAdded() uint32 {
+	if x != nil {
+		return x.Added
+	}
+	return 0
+}
+
 type NexthopDelRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            uint32                 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
@@ -808,7 +897,7 @@ type NexthopDelRequest struct {
 
 func (x *NexthopDelRequest) Reset() {
 	*x = NexthopDelRequest{}
-	mi := &file_nexthop_proto_msgTypes[7]
+	mi := &file_nexthop_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -820,7 +909,7 @@ func (x *NexthopDelRequest) String() string {
 func (*NexthopDelRequest) ProtoMessage() {}
 
 func (x *NexthopDelRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_nexthop_proto_msgTypes[7]
+	mi := &file_nexthop_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -833,12 +922,101 @@ func (x *NexthopDelRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NexthopDelRequest.ProtoReflect.Descriptor instead.
 func (*NexthopDelRequest) Descriptor() ([]byte, []int) {
-	return file_nexthop_proto_rawDescGZIP(), []int{7}
+	return file_nexthop_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *NexthopDelRequest) GetId() uint32 {
 	if x != nil {
 		return x.Id
+	}
+	return 0
+}
+
+// Next hops that go in one request, groups before their members: when one of them is refused, all stay.
+type NexthopDelAllRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Ids           []uint32               `protobuf:"varint,1,rep,packed,name=ids,proto3" json:"ids,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *NexthopDelAllRequest) Reset() {
+	*x = NexthopDelAllRequest{}
+	mi := &file_nexthop_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *NexthopDelAllRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*NexthopDelAllRequest) ProtoMessage() {}
+
+func (x *NexthopDelAllRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_nexthop_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use NexthopDelAllRequest.ProtoReflect.Descriptor instead.
+func (*NexthopDelAllRequest) Descriptor() ([]byte, []int) {
+	return file_nexthop_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *NexthopDelAllRequest) GetIds() []uint32 {
+	if x != nil {
+		return x.Ids
+	}
+	return nil
+}
+
+type NexthopDelAllReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Deleted       uint32                 `protobuf:"varint,1,opt,name=deleted,proto3" json:"deleted,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *NexthopDelAllReply) Reset() {
+	*x = NexthopDelAllReply{}
+	mi := &file_nexthop_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *NexthopDelAllReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*NexthopDelAllReply) ProtoMessage() {}
+
+func (x *NexthopDelAllReply) ProtoReflect() protoreflect.Message {
+	mi := &file_nexthop_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use NexthopDelAllReply.ProtoReflect.Descriptor instead.
+func (*NexthopDelAllReply) Descriptor() ([]byte, []int) {
+	return file_nexthop_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *NexthopDelAllReply) GetDeleted() uint32 {
+	if x != nil {
+		return x.Deleted
 	}
 	return 0
 }
@@ -853,7 +1031,7 @@ type NexthopListRequest struct {
 
 func (x *NexthopListRequest) Reset() {
 	*x = NexthopListRequest{}
-	mi := &file_nexthop_proto_msgTypes[8]
+	mi := &file_nexthop_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -865,7 +1043,7 @@ func (x *NexthopListRequest) String() string {
 func (*NexthopListRequest) ProtoMessage() {}
 
 func (x *NexthopListRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_nexthop_proto_msgTypes[8]
+	mi := &file_nexthop_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -878,7 +1056,7 @@ func (x *NexthopListRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NexthopListRequest.ProtoReflect.Descriptor instead.
 func (*NexthopListRequest) Descriptor() ([]byte, []int) {
-	return file_nexthop_proto_rawDescGZIP(), []int{8}
+	return file_nexthop_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *NexthopListRequest) GetId() uint32 {
@@ -954,9 +1132,17 @@ const file_nexthop_proto_rawDesc = "" +
 	"\x10path_mtu_seconds\x18\t \x01(\rR\x0epathMtuSeconds\"e\n" +
 	"\x11NexthopAddRequest\x126\n" +
 	"\anexthop\x18\x01 \x01(\v2\x14.corelane.v1.NexthopB\x06\xc2\xf3\x18\x02h\x01R\anexthop\x12\x18\n" +
-	"\areplace\x18\x02 \x01(\bR\areplace\"#\n" +
+	"\areplace\x18\x02 \x01(\bR\areplace\"R\n" +
+	"\x14NexthopAddAllRequest\x12:\n" +
+	"\bnexthops\x18\x01 \x03(\v2\x14.corelane.v1.NexthopB\b\xc2\xf3\x18\x04\x80\x01\x80\bR\bnexthops\"*\n" +
+	"\x12NexthopAddAllReply\x12\x14\n" +
+	"\x05added\x18\x01 \x01(\rR\x05added\"#\n" +
 	"\x11NexthopDelRequest\x12\x0e\n" +
-	"\x02id\x18\x01 \x01(\rR\x02id\"6\n" +
+	"\x02id\x18\x01 \x01(\rR\x02id\"2\n" +
+	"\x14NexthopDelAllRequest\x12\x1a\n" +
+	"\x03ids\x18\x01 \x03(\rB\b\xc2\xf3\x18\x04\x80\x01\x80\bR\x03ids\".\n" +
+	"\x12NexthopDelAllReply\x12\x18\n" +
+	"\adeleted\x18\x01 \x01(\rR\adeleted\"6\n" +
 	"\x12NexthopListRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\rR\x02id\x12\x10\n" +
 	"\x03all\x18\x02 \x01(\bR\x03all*\x8e\x02\n" +
@@ -987,10 +1173,12 @@ const file_nexthop_proto_rawDesc = "" +
 	"\fUdp6Checksum\x12\x19\n" +
 	"\x15UDP6_CHECKSUM_DEFAULT\x10\x00\x12\x14\n" +
 	"\x10UDP6_CHECKSUM_ON\x10\x01\x12\x15\n" +
-	"\x11UDP6_CHECKSUM_OFF\x10\x022\xd5\x01\n" +
+	"\x11UDP6_CHECKSUM_OFF\x10\x022\xfd\x02\n" +
 	"\bNexthops\x12A\n" +
-	"\x03Add\x12\x1e.corelane.v1.NexthopAddRequest\x1a\x14.corelane.v1.Nexthop\"\x04\xc0\xf3\x18\x03\x12?\n" +
-	"\x03Del\x12\x1e.corelane.v1.NexthopDelRequest\x1a\x12.corelane.v1.Empty\"\x04\xc0\xf3\x18\x03\x12E\n" +
+	"\x03Add\x12\x1e.corelane.v1.NexthopAddRequest\x1a\x14.corelane.v1.Nexthop\"\x04\xc0\xf3\x18\x03\x12R\n" +
+	"\x06AddAll\x12!.corelane.v1.NexthopAddAllRequest\x1a\x1f.corelane.v1.NexthopAddAllReply\"\x04\xc0\xf3\x18\x03\x12?\n" +
+	"\x03Del\x12\x1e.corelane.v1.NexthopDelRequest\x1a\x12.corelane.v1.Empty\"\x04\xc0\xf3\x18\x03\x12R\n" +
+	"\x06DelAll\x12!.corelane.v1.NexthopDelAllRequest\x1a\x1f.corelane.v1.NexthopDelAllReply\"\x04\xc0\xf3\x18\x03\x12E\n" +
 	"\x04List\x12\x1f.corelane.v1.NexthopListRequest\x1a\x14.corelane.v1.Nexthop\"\x04\xc0\xf3\x18\x010\x01B4Z2github.com/corelane/corelane/internal/api/v1;apiv1b\x06proto3"
 
 var (
@@ -1006,21 +1194,25 @@ func file_nexthop_proto_rawDescGZIP() []byte {
 }
 
 var file_nexthop_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_nexthop_proto_msgTypes = make([]protoimpl.MessageInfo, 9)
+var file_nexthop_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
 var file_nexthop_proto_goTypes = []any{
-	(Encap)(0),                 // 0: corelane.v1.Encap
-	(TunnelMode)(0),            // 1: corelane.v1.TunnelMode
-	(Udp6Checksum)(0),          // 2: corelane.v1.Udp6Checksum
-	(*PortNexthop)(nil),        // 3: corelane.v1.PortNexthop
-	(*TunnelNexthop)(nil),      // 4: corelane.v1.TunnelNexthop
-	(*GroupMember)(nil),        // 5: corelane.v1.GroupMember
-	(*GroupNexthop)(nil),       // 6: corelane.v1.GroupNexthop
-	(*Nexthop)(nil),            // 7: corelane.v1.Nexthop
-	(*NexthopState)(nil),       // 8: corelane.v1.NexthopState
-	(*NexthopAddRequest)(nil),  // 9: corelane.v1.NexthopAddRequest
-	(*NexthopDelRequest)(nil),  // 10: corelane.v1.NexthopDelRequest
-	(*NexthopListRequest)(nil), // 11: corelane.v1.NexthopListRequest
-	(*Empty)(nil),              // 12: corelane.v1.Empty
+	(Encap)(0),                   // 0: corelane.v1.Encap
+	(TunnelMode)(0),              // 1: corelane.v1.TunnelMode
+	(Udp6Checksum)(0),            // 2: corelane.v1.Udp6Checksum
+	(*PortNexthop)(nil),          // 3: corelane.v1.PortNexthop
+	(*TunnelNexthop)(nil),        // 4: corelane.v1.TunnelNexthop
+	(*GroupMember)(nil),          // 5: corelane.v1.GroupMember
+	(*GroupNexthop)(nil),         // 6: corelane.v1.GroupNexthop
+	(*Nexthop)(nil),              // 7: corelane.v1.Nexthop
+	(*NexthopState)(nil),         // 8: corelane.v1.NexthopState
+	(*NexthopAddRequest)(nil),    // 9: corelane.v1.NexthopAddRequest
+	(*NexthopAddAllRequest)(nil), // 10: corelane.v1.NexthopAddAllRequest
+	(*NexthopAddAllReply)(nil),   // 11: corelane.v1.NexthopAddAllReply
+	(*NexthopDelRequest)(nil),    // 12: corelane.v1.NexthopDelRequest
+	(*NexthopDelAllRequest)(nil), // 13: corelane.v1.NexthopDelAllRequest
+	(*NexthopDelAllReply)(nil),   // 14: corelane.v1.NexthopDelAllReply
+	(*NexthopListRequest)(nil),   // 15: corelane.v1.NexthopListRequest
+	(*Empty)(nil),                // 16: corelane.v1.Empty
 }
 var file_nexthop_proto_depIdxs = []int32{
 	0,  // 0: corelane.v1.TunnelNexthop.encap:type_name -> corelane.v1.Encap
@@ -1030,22 +1222,27 @@ var file_nexthop_proto_depIdxs = []int32{
 	3,  // 4: corelane.v1.Nexthop.port:type_name -> corelane.v1.PortNexthop
 	4,  // 5: corelane.v1.Nexthop.tunnel:type_name -> corelane.v1.TunnelNexthop
 	6,  // 6: corelane.v1.Nexthop.group:type_name -> corelane.v1.GroupNexthop
-	12, // 7: corelane.v1.Nexthop.discard:type_name -> corelane.v1.Empty
-	12, // 8: corelane.v1.Nexthop.local:type_name -> corelane.v1.Empty
-	12, // 9: corelane.v1.Nexthop.reject:type_name -> corelane.v1.Empty
+	16, // 7: corelane.v1.Nexthop.discard:type_name -> corelane.v1.Empty
+	16, // 8: corelane.v1.Nexthop.local:type_name -> corelane.v1.Empty
+	16, // 9: corelane.v1.Nexthop.reject:type_name -> corelane.v1.Empty
 	8,  // 10: corelane.v1.Nexthop.state:type_name -> corelane.v1.NexthopState
 	7,  // 11: corelane.v1.NexthopAddRequest.nexthop:type_name -> corelane.v1.Nexthop
-	9,  // 12: corelane.v1.Nexthops.Add:input_type -> corelane.v1.NexthopAddRequest
-	10, // 13: corelane.v1.Nexthops.Del:input_type -> corelane.v1.NexthopDelRequest
-	11, // 14: corelane.v1.Nexthops.List:input_type -> corelane.v1.NexthopListRequest
-	7,  // 15: corelane.v1.Nexthops.Add:output_type -> corelane.v1.Nexthop
-	12, // 16: corelane.v1.Nexthops.Del:output_type -> corelane.v1.Empty
-	7,  // 17: corelane.v1.Nexthops.List:output_type -> corelane.v1.Nexthop
-	15, // [15:18] is the sub-list for method output_type
-	12, // [12:15] is the sub-list for method input_type
-	12, // [12:12] is the sub-list for extension type_name
-	12, // [12:12] is the sub-list for extension extendee
-	0,  // [0:12] is the sub-list for field type_name
+	7,  // 12: corelane.v1.NexthopAddAllRequest.nexthops:type_name -> corelane.v1.Nexthop
+	9,  // 13: corelane.v1.Nexthops.Add:input_type -> corelane.v1.NexthopAddRequest
+	10, // 14: corelane.v1.Nexthops.AddAll:input_type -> corelane.v1.NexthopAddAllRequest
+	12, // 15: corelane.v1.Nexthops.Del:input_type -> corelane.v1.NexthopDelRequest
+	13, // 16: corelane.v1.Nexthops.DelAll:input_type -> corelane.v1.NexthopDelAllRequest
+	15, // 17: corelane.v1.Nexthops.List:input_type -> corelane.v1.NexthopListRequest
+	7,  // 18: corelane.v1.Nexthops.Add:output_type -> corelane.v1.Nexthop
+	11, // 19: corelane.v1.Nexthops.AddAll:output_type -> corelane.v1.NexthopAddAllReply
+	16, // 20: corelane.v1.Nexthops.Del:output_type -> corelane.v1.Empty
+	14, // 21: corelane.v1.Nexthops.DelAll:output_type -> corelane.v1.NexthopDelAllReply
+	7,  // 22: corelane.v1.Nexthops.List:output_type -> corelane.v1.Nexthop
+	18, // [18:23] is the sub-list for method output_type
+	13, // [13:18] is the sub-list for method input_type
+	13, // [13:13] is the sub-list for extension type_name
+	13, // [13:13] is the sub-list for extension extendee
+	0,  // [0:13] is the sub-list for field type_name
 }
 
 func init() { file_nexthop_proto_init() }
@@ -1069,7 +1266,7 @@ func file_nexthop_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_nexthop_proto_rawDesc), len(file_nexthop_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   9,
+			NumMessages:   13,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

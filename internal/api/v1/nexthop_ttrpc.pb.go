@@ -9,7 +9,9 @@ import (
 
 type NexthopsService interface {
 	Add(context.Context, *NexthopAddRequest) (*Nexthop, error)
+	AddAll(context.Context, *NexthopAddAllRequest) (*NexthopAddAllReply, error)
 	Del(context.Context, *NexthopDelRequest) (*Empty, error)
+	DelAll(context.Context, *NexthopDelAllRequest) (*NexthopDelAllReply, error)
 	List(context.Context, *NexthopListRequest, Nexthops_ListServer) error
 }
 
@@ -36,12 +38,26 @@ func RegisterNexthopsService(srv *ttrpc.Server, svc NexthopsService) {
 				}
 				return svc.Add(ctx, &req)
 			},
+			"AddAll": func(ctx context.Context, unmarshal func(interface{}) error) (interface{}, error) {
+				var req NexthopAddAllRequest
+				if err := unmarshal(&req); err != nil {
+					return nil, err
+				}
+				return svc.AddAll(ctx, &req)
+			},
 			"Del": func(ctx context.Context, unmarshal func(interface{}) error) (interface{}, error) {
 				var req NexthopDelRequest
 				if err := unmarshal(&req); err != nil {
 					return nil, err
 				}
 				return svc.Del(ctx, &req)
+			},
+			"DelAll": func(ctx context.Context, unmarshal func(interface{}) error) (interface{}, error) {
+				var req NexthopDelAllRequest
+				if err := unmarshal(&req); err != nil {
+					return nil, err
+				}
+				return svc.DelAll(ctx, &req)
 			},
 		},
 		Streams: map[string]ttrpc.Stream{
@@ -62,7 +78,9 @@ func RegisterNexthopsService(srv *ttrpc.Server, svc NexthopsService) {
 
 type NexthopsClient interface {
 	Add(context.Context, *NexthopAddRequest) (*Nexthop, error)
+	AddAll(context.Context, *NexthopAddAllRequest) (*NexthopAddAllReply, error)
 	Del(context.Context, *NexthopDelRequest) (*Empty, error)
+	DelAll(context.Context, *NexthopDelAllRequest) (*NexthopDelAllReply, error)
 	List(context.Context, *NexthopListRequest) (Nexthops_ListClient, error)
 }
 
@@ -84,9 +102,25 @@ func (c *nexthopsClient) Add(ctx context.Context, req *NexthopAddRequest) (*Next
 	return &resp, nil
 }
 
+func (c *nexthopsClient) AddAll(ctx context.Context, req *NexthopAddAllRequest) (*NexthopAddAllReply, error) {
+	var resp NexthopAddAllReply
+	if err := c.client.Call(ctx, "corelane.v1.Nexthops", "AddAll", req, &resp); err != nil {
+		return nil, err
+	}
+	return &resp, nil
+}
+
 func (c *nexthopsClient) Del(ctx context.Context, req *NexthopDelRequest) (*Empty, error) {
 	var resp Empty
 	if err := c.client.Call(ctx, "corelane.v1.Nexthops", "Del", req, &resp); err != nil {
+		return nil, err
+	}
+	return &resp, nil
+}
+
+func (c *nexthopsClient) DelAll(ctx context.Context, req *NexthopDelAllRequest) (*NexthopDelAllReply, error) {
+	var resp NexthopDelAllReply
+	if err := c.client.Call(ctx, "corelane.v1.Nexthops", "DelAll", req, &resp); err != nil {
 		return nil, err
 	}
 	return &resp, nil

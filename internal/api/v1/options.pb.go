@@ -55,6 +55,8 @@ const (
 	Notation_NOTATION_PORT_RANGE        Notation = 17
 	Notation_NOTATION_ICMP_RANGE        Notation = 18
 	Notation_NOTATION_MODE              Notation = 19
+	Notation_NOTATION_ROUTE             Notation = 20
+	Notation_NOTATION_DOMAIN            Notation = 21
 )
 
 // Enum value maps for Notation.
@@ -80,6 +82,8 @@ var (
 		17: "NOTATION_PORT_RANGE",
 		18: "NOTATION_ICMP_RANGE",
 		19: "NOTATION_MODE",
+		20: "NOTATION_ROUTE",
+		21: "NOTATION_DOMAIN",
 	}
 	Notation_value = map[string]int32{
 		"NOTATION_ANY":               0,
@@ -102,6 +106,8 @@ var (
 		"NOTATION_PORT_RANGE":        17,
 		"NOTATION_ICMP_RANGE":        18,
 		"NOTATION_MODE":              19,
+		"NOTATION_ROUTE":             20,
+		"NOTATION_DOMAIN":            21,
 	}
 )
 
@@ -209,6 +215,7 @@ type Limits struct {
 	Required bool   `protobuf:"varint,13,opt,name=required,proto3" json:"required,omitempty"`                 // needed to add the object and where a Set names it; with a default, not in a node file
 	ReadOnly bool   `protobuf:"varint,14,opt,name=read_only,json=readOnly,proto3" json:"read_only,omitempty"` // set by the daemon; ignored in requests, refused in a node file
 	Fixed    bool   `protobuf:"varint,15,opt,name=fixed,proto3" json:"fixed,omitempty"`                       // a Set cannot change it
+	Ends     bool   `protobuf:"varint,19,opt,name=ends,proto3" json:"ends,omitempty"`                         // the object ends with the one that this names, as with those that its keys name
 	// Lists.
 	Items    uint32 `protobuf:"varint,16,opt,name=items,proto3" json:"items,omitempty"`       // most items; 0: any number
 	Distinct bool   `protobuf:"varint,17,opt,name=distinct,proto3" json:"distinct,omitempty"` // no value twice; text is compared as written
@@ -349,6 +356,13 @@ func (x *Limits) GetReadOnly() bool {
 func (x *Limits) GetFixed() bool {
 	if x != nil {
 		return x.Fixed
+	}
+	return false
+}
+
+func (x *Limits) GetEnds() bool {
+	if x != nil {
+		return x.Ends
 	}
 	return false
 }
@@ -594,7 +608,7 @@ var File_options_proto protoreflect.FileDescriptor
 
 const file_options_proto_rawDesc = "" +
 	"\n" +
-	"\roptions.proto\x12\vcorelane.v1\x1a google/protobuf/descriptor.proto\"\xdb\x03\n" +
+	"\roptions.proto\x12\vcorelane.v1\x1a google/protobuf/descriptor.proto\"\xef\x03\n" +
 	"\x06Limits\x12\x10\n" +
 	"\x03min\x18\x01 \x01(\x04R\x03min\x12\x10\n" +
 	"\x03max\x18\x02 \x01(\x04R\x03max\x12 \n" +
@@ -613,7 +627,8 @@ const file_options_proto_rawDesc = "" +
 	"\x03key\x18\f \x01(\bR\x03key\x12\x1a\n" +
 	"\brequired\x18\r \x01(\bR\brequired\x12\x1b\n" +
 	"\tread_only\x18\x0e \x01(\bR\breadOnly\x12\x14\n" +
-	"\x05fixed\x18\x0f \x01(\bR\x05fixed\x12\x14\n" +
+	"\x05fixed\x18\x0f \x01(\bR\x05fixed\x12\x12\n" +
+	"\x04ends\x18\x13 \x01(\bR\x04ends\x12\x14\n" +
 	"\x05items\x18\x10 \x01(\rR\x05items\x12\x1a\n" +
 	"\bdistinct\x18\x11 \x01(\bR\bdistinct\x12\x18\n" +
 	"\apartial\x18\x12 \x01(\bR\apartial\"\x9e\x01\n" +
@@ -628,7 +643,7 @@ const file_options_proto_rawDesc = "" +
 	"\x06number\x18\x06 \x01(\bR\x06number\"J\n" +
 	"\rEncapsulation\x12\x16\n" +
 	"\x06fields\x18\x01 \x03(\tR\x06fields\x12!\n" +
-	"\fmirrors_only\x18\x02 \x01(\bR\vmirrorsOnly*\xc0\x0f\n" +
+	"\fmirrors_only\x18\x02 \x01(\bR\vmirrorsOnly*\xdd\x11\n" +
 	"\bNotation\x12\x10\n" +
 	"\fNOTATION_ANY\x10\x00\x12E\n" +
 	"\rNOTATION_NAME\x10\x01\x1a2\xc2\xf3\x18.\n" +
@@ -669,7 +684,11 @@ const file_options_proto_rawDesc = "" +
 	"\x13NOTATION_ICMP_RANGE\x10\x12\x1aL\xc2\xf3\x18H\n" +
 	"0a number from 0 to 255, or a range such as \"0-3\"*\x12^[0-9]+(-[0-9]+)?$0\x01\x12M\n" +
 	"\rNOTATION_MODE\x10\x13\x1a:\xc2\xf3\x186\n" +
-	"+permissions as octal digits, such as \"0660\"\x1a\x030-7 \x040\x01*\xa3\x02\n" +
+	"+permissions as octal digits, such as \"0660\"\x1a\x030-7 \x040\x01\x12\x8c\x01\n" +
+	"\x0eNOTATION_ROUTE\x10\x14\x1ax\xc2\xf3\x18t\n" +
+	"Fa prefix without host bits, and its router: \"10.9.0.0/16 via 10.1.0.5\"**^[0-9A-Fa-f.:]+/[0-9]+ via [0-9A-Fa-f.:]+$\x12\x8b\x01\n" +
+	"\x0fNOTATION_DOMAIN\x10\x15\x1av\xc2\xf3\x18r\n" +
+	"@labels of 1 to 63 of A-Z a-z 0-9 _ -, joined by dots, 253 in all*.^[A-Za-z0-9_-]{1,63}([.][A-Za-z0-9_-]{1,63})*$*\xa3\x02\n" +
 	"\x04Role\x12\r\n" +
 	"\tROLE_NONE\x10\x00\x12\\\n" +
 	"\tROLE_READ\x10\x01\x1aM\xd2\xf3\x18Isee configuration, state, counters, events, and who talks to whom (flows)\x12n\n" +

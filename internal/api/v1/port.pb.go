@@ -275,6 +275,56 @@ func (RingFull) EnumDescriptor() ([]byte, []int) {
 	return file_port_proto_rawDescGZIP(), []int{4}
 }
 
+// Work that the guest may leave to the router, and the router to the guest, with the devices tap and vhost
+type Offload int32
+
+const (
+	Offload_OFFLOAD_ALL      Offload = 0 // large segments of TCP and UDP, and checksums that are not computed yet
+	Offload_OFFLOAD_CHECKSUM Offload = 1 // only checksums
+	Offload_OFFLOAD_NONE     Offload = 2 // every frame is whole, and has at most the port's MTU
+)
+
+// Enum value maps for Offload.
+var (
+	Offload_name = map[int32]string{
+		0: "OFFLOAD_ALL",
+		1: "OFFLOAD_CHECKSUM",
+		2: "OFFLOAD_NONE",
+	}
+	Offload_value = map[string]int32{
+		"OFFLOAD_ALL":      0,
+		"OFFLOAD_CHECKSUM": 1,
+		"OFFLOAD_NONE":     2,
+	}
+)
+
+func (x Offload) Enum() *Offload {
+	p := new(Offload)
+	*p = x
+	return p
+}
+
+func (x Offload) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (Offload) Descriptor() protoreflect.EnumDescriptor {
+	return file_port_proto_enumTypes[5].Descriptor()
+}
+
+func (Offload) Type() protoreflect.EnumType {
+	return &file_port_proto_enumTypes[5]
+}
+
+func (x Offload) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use Offload.Descriptor instead.
+func (Offload) EnumDescriptor() ([]byte, []int) {
+	return file_port_proto_rawDescGZIP(), []int{5}
+}
+
 // Any DPDK device: a PCI address or a virtual device with its arguments.
 type DpdkDevice struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -387,7 +437,9 @@ type MemifDevice struct {
 	SocketGroup string `protobuf:"bytes,8,opt,name=socket_group,json=socketGroup,proto3" json:"socket_group,omitempty"`
 	SocketMode  string `protobuf:"bytes,9,opt,name=socket_mode,json=socketMode,proto3" json:"socket_mode,omitempty"` // permissions of the socket; default: "0660"
 	// client only
-	BufferSize    uint32 `protobuf:"varint,6,opt,name=buffer_size,json=bufferSize,proto3" json:"buffer_size,omitempty"`
+	BufferSize uint32 `protobuf:"varint,6,opt,name=buffer_size,json=bufferSize,proto3" json:"buffer_size,omitempty"`
+	// fabric: large segments travel through tunnels in one frame of up to 64 KB, if the peer is Corelane and has this, too
+	WholeSegments bool `protobuf:"varint,10,opt,name=whole_segments,json=wholeSegments,proto3" json:"whole_segments,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -485,6 +537,13 @@ func (x *MemifDevice) GetBufferSize() uint32 {
 	return 0
 }
 
+func (x *MemifDevice) GetWholeSegments() bool {
+	if x != nil {
+		return x.WholeSegments
+	}
+	return false
+}
+
 type VhostDevice struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	Socket string                 `protobuf:"bytes,1,opt,name=socket,proto3" json:"socket,omitempty"`
@@ -562,6 +621,68 @@ func (x *VhostDevice) GetSocketMode() string {
 	return ""
 }
 
+// A tenant port of frames with VLAN tags, which come in by another tenant port and leave by it.
+type SubportDevice struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// a tenant port with a device of another kind
+	Parent        string `protobuf:"bytes,1,opt,name=parent,proto3" json:"parent,omitempty"`
+	Vlan          uint32 `protobuf:"varint,2,opt,name=vlan,proto3" json:"vlan,omitempty"`                            // id of the 802.1Q tag
+	OuterVlan     uint32 `protobuf:"varint,3,opt,name=outer_vlan,json=outerVlan,proto3" json:"outer_vlan,omitempty"` // id of an 802.1ad tag in front of it, 0 = there is none
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SubportDevice) Reset() {
+	*x = SubportDevice{}
+	mi := &file_port_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SubportDevice) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SubportDevice) ProtoMessage() {}
+
+func (x *SubportDevice) ProtoReflect() protoreflect.Message {
+	mi := &file_port_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SubportDevice.ProtoReflect.Descriptor instead.
+func (*SubportDevice) Descriptor() ([]byte, []int) {
+	return file_port_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *SubportDevice) GetParent() string {
+	if x != nil {
+		return x.Parent
+	}
+	return ""
+}
+
+func (x *SubportDevice) GetVlan() uint32 {
+	if x != nil {
+		return x.Vlan
+	}
+	return 0
+}
+
+func (x *SubportDevice) GetOuterVlan() uint32 {
+	if x != nil {
+		return x.OuterVlan
+	}
+	return 0
+}
+
 type Port struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Name  string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
@@ -572,12 +693,13 @@ type Port struct {
 	//	*Port_Tap
 	//	*Port_Memif
 	//	*Port_Vhost
+	//	*Port_Subport
 	Device isPort_Device `protobuf_oneof:"device"`
 	// pairs of receive and transmit queues (default 1; fabric: one per worker where the device can)
 	Queues uint32 `protobuf:"varint,7,opt,name=queues,proto3" json:"queues,omitempty"`
 	// of the IP packet; host: that of its fabric port
 	Mtu      uint32 `protobuf:"varint,8,opt,name=mtu,proto3" json:"mtu,omitempty"`
-	Disabled bool   `protobuf:"varint,9,opt,name=disabled,proto3" json:"disabled,omitempty"` // administratively down
+	Disabled bool   `protobuf:"varint,9,opt,name=disabled,proto3" json:"disabled,omitempty"` // administratively down: packets from it and to it are dropped
 	// Fabric ports.
 	Vlan uint32 `protobuf:"varint,10,opt,name=vlan,proto3" json:"vlan,omitempty"` // 802.1Q tag of all underlay traffic, 0 = untagged
 	// "192.0.2.1/24"; each brings its connected route
@@ -591,12 +713,12 @@ type Port struct {
 	// the virtual gateway's addresses with prefix length, "10.1.0.1/24"
 	Gateways []string `protobuf:"bytes,22,rep,name=gateways,proto3" json:"gateways,omitempty"`
 	GuestMac string   `protobuf:"bytes,23,opt,name=guest_mac,json=guestMac,proto3" json:"guest_mac,omitempty"` // empty: resolved with ARP and ND
-	// each becomes a host route (or prefix) of the VRF to this port
+	// what the guest may send from (source_check); each becomes a host route, or prefix, of the port's VRF, if it has one
 	GuestAddresses []string `protobuf:"bytes,24,rep,name=guest_addresses,json=guestAddresses,proto3" json:"guest_addresses,omitempty"`
 	ProxyArp       bool     `protobuf:"varint,25,opt,name=proxy_arp,json=proxyArp,proto3" json:"proxy_arp,omitempty"` // the gateway answers for every address that the VRF has a route for
 	// largest TCP MSS let through in either direction, 0 = as is, 1 = computed from the tunnel's MTU
 	MssClamp uint32 `protobuf:"varint,26,opt,name=mss_clamp,json=mssClamp,proto3" json:"mss_clamp,omitempty"`
-	// that the guest may send to neighbours whose MAC is unknown, 0 = 10,000; more are dropped
+	// that the guest may send to neighbours whose MAC is unknown, 0 = the most; more are dropped
 	UnresolvedRate   uint32 `protobuf:"varint,28,opt,name=unresolved_rate,json=unresolvedRate,proto3" json:"unresolved_rate,omitempty"`
 	NoAnycastGateway bool   `protobuf:"varint,27,opt,name=no_anycast_gateway,json=noAnycastGateway,proto3" json:"no_anycast_gateway,omitempty"` // do not answer ICMP echo to the gateway
 	// Flows.
@@ -604,6 +726,11 @@ type Port struct {
 	FlowLimit   uint32      `protobuf:"varint,33,opt,name=flow_limit,json=flowLimit,proto3" json:"flow_limit,omitempty"` // stateful: flows at once, 0 = any number
 	FlowRate    uint32      `protobuf:"varint,34,opt,name=flow_rate,json=flowRate,proto3" json:"flow_rate,omitempty"`    // stateful: new flows per second, 0 = any number
 	SourceCheck SourceCheck `protobuf:"varint,35,opt,name=source_check,json=sourceCheck,proto3,enum=corelane.v1.SourceCheck" json:"source_check,omitempty"`
+	// strict drops router advertisements and redirects of the guest (RFC 6105), unless it is a router
+	AllowRouter bool `protobuf:"varint,39,opt,name=allow_router,json=allowRouter,proto3" json:"allow_router,omitempty"`
+	// strict drops DHCP messages of servers and relays (RFC 7610), unless the guest is one
+	AllowDhcpServer bool    `protobuf:"varint,44,opt,name=allow_dhcp_server,json=allowDhcpServer,proto3" json:"allow_dhcp_server,omitempty"`
+	Offload         Offload `protobuf:"varint,29,opt,name=offload,proto3,enum=corelane.v1.Offload" json:"offload,omitempty"`
 	// rule list for packets that the guest sends; empty: all are allowed
 	EgressRules  string `protobuf:"bytes,30,opt,name=egress_rules,json=egressRules,proto3" json:"egress_rules,omitempty"`
 	IngressRules string `protobuf:"bytes,31,opt,name=ingress_rules,json=ingressRules,proto3" json:"ingress_rules,omitempty"` // rule list for packets to the guest
@@ -619,15 +746,35 @@ type Port struct {
 	PolledBy []string `protobuf:"bytes,43,rep,name=polled_by,json=polledBy,proto3" json:"polled_by,omitempty"`
 	// Host ports. MAC, MTU and VLAN tag are the fabric port's; addresses are given to the kernel's interface.
 	Fabric string `protobuf:"bytes,45,opt,name=fabric,proto3" json:"fabric,omitempty"` // the fabric port
+	// Tenant ports: what a guest asks for when it boots is answered on this node.
+	Dhcp4 bool `protobuf:"varint,60,opt,name=dhcp4,proto3" json:"dhcp4,omitempty"` // answer DHCPv4 with the fields below; an answer never leaves the port
+	Dhcp6 bool `protobuf:"varint,61,opt,name=dhcp6,proto3" json:"dhcp6,omitempty"` // answer DHCPv6 in the same way; a guest without an IPv6 address gets DNS servers and the like only
+	// advertise the router, the prefixes and the MTU to the guest (RFC 4861), when it asks and every few minutes
+	RouterAdvertisements bool `protobuf:"varint,62,opt,name=router_advertisements,json=routerAdvertisements,proto3" json:"router_advertisements,omitempty"`
+	Slaac                bool `protobuf:"varint,73,opt,name=slaac,proto3" json:"slaac,omitempty"` // the guest makes its own addresses in the advertised prefixes of length 64 (RFC 4862)
+	// the guest's addresses with prefix length; default: of each family the first of guest_addresses, with the length of
+	// the gateway that covers it
+	BootAddresses []string `protobuf:"bytes,63,rep,name=boot_addresses,json=bootAddresses,proto3" json:"boot_addresses,omitempty"`
+	// the guest's default routers, one of each family; default: the gateways; of IPv6, a link-local address is advertised
+	BootRouters  []string `protobuf:"bytes,64,rep,name=boot_routers,json=bootRouters,proto3" json:"boot_routers,omitempty"`
+	BootRoutes   []string `protobuf:"bytes,65,rep,name=boot_routes,json=bootRoutes,proto3" json:"boot_routes,omitempty"` // more routes
+	DnsServers   []string `protobuf:"bytes,66,rep,name=dns_servers,json=dnsServers,proto3" json:"dns_servers,omitempty"`
+	DnsDomain    string   `protobuf:"bytes,67,opt,name=dns_domain,json=dnsDomain,proto3" json:"dns_domain,omitempty"` // in which the guest looks for short names
+	HostName     string   `protobuf:"bytes,68,opt,name=host_name,json=hostName,proto3" json:"host_name,omitempty"`
+	NtpServers   []string `protobuf:"bytes,69,rep,name=ntp_servers,json=ntpServers,proto3" json:"ntp_servers,omitempty"`
+	LeaseSeconds uint32   `protobuf:"varint,70,opt,name=lease_seconds,json=leaseSeconds,proto3" json:"lease_seconds,omitempty"` // of the guest's address, 0 = 86,400
+	BootFile     string   `protobuf:"bytes,71,opt,name=boot_file,json=bootFile,proto3" json:"boot_file,omitempty"`              // name or URL, for the guest's firmware
+	BootServer   string   `protobuf:"bytes,72,opt,name=boot_server,json=bootServer,proto3" json:"boot_server,omitempty"`        // that has the boot file: the next server
 	// Read only.
 	State         *PortState `protobuf:"bytes,50,opt,name=state,proto3" json:"state,omitempty"`
+	Owner         string     `protobuf:"bytes,51,opt,name=owner,proto3" json:"owner,omitempty"` // HelloRequest.owner of the client that added it
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Port) Reset() {
 	*x = Port{}
-	mi := &file_port_proto_msgTypes[4]
+	mi := &file_port_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -639,7 +786,7 @@ func (x *Port) String() string {
 func (*Port) ProtoMessage() {}
 
 func (x *Port) ProtoReflect() protoreflect.Message {
-	mi := &file_port_proto_msgTypes[4]
+	mi := &file_port_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -652,7 +799,7 @@ func (x *Port) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Port.ProtoReflect.Descriptor instead.
 func (*Port) Descriptor() ([]byte, []int) {
-	return file_port_proto_rawDescGZIP(), []int{4}
+	return file_port_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Port) GetName() string {
@@ -707,6 +854,15 @@ func (x *Port) GetVhost() *VhostDevice {
 	if x != nil {
 		if x, ok := x.Device.(*Port_Vhost); ok {
 			return x.Vhost
+		}
+	}
+	return nil
+}
+
+func (x *Port) GetSubport() *SubportDevice {
+	if x != nil {
+		if x, ok := x.Device.(*Port_Subport); ok {
+			return x.Subport
 		}
 	}
 	return nil
@@ -845,6 +1001,27 @@ func (x *Port) GetSourceCheck() SourceCheck {
 	return SourceCheck_SOURCE_CHECK_DEFAULT
 }
 
+func (x *Port) GetAllowRouter() bool {
+	if x != nil {
+		return x.AllowRouter
+	}
+	return false
+}
+
+func (x *Port) GetAllowDhcpServer() bool {
+	if x != nil {
+		return x.AllowDhcpServer
+	}
+	return false
+}
+
+func (x *Port) GetOffload() Offload {
+	if x != nil {
+		return x.Offload
+	}
+	return Offload_OFFLOAD_ALL
+}
+
 func (x *Port) GetEgressRules() string {
 	if x != nil {
 		return x.EgressRules
@@ -915,11 +1092,116 @@ func (x *Port) GetFabric() string {
 	return ""
 }
 
+func (x *Port) GetDhcp4() bool {
+	if x != nil {
+		return x.Dhcp4
+	}
+	return false
+}
+
+func (x *Port) GetDhcp6() bool {
+	if x != nil {
+		return x.Dhcp6
+	}
+	return false
+}
+
+func (x *Port) GetRouterAdvertisements() bool {
+	if x != nil {
+		return x.RouterAdvertisements
+	}
+	return false
+}
+
+func (x *Port) GetSlaac() bool {
+	if x != nil {
+		return x.Slaac
+	}
+	return false
+}
+
+func (x *Port) GetBootAddresses() []string {
+	if x != nil {
+		return x.BootAddresses
+	}
+	return nil
+}
+
+func (x *Port) GetBootRouters() []string {
+	if x != nil {
+		return x.BootRouters
+	}
+	return nil
+}
+
+func (x *Port) GetBootRoutes() []string {
+	if x != nil {
+		return x.BootRoutes
+	}
+	return nil
+}
+
+func (x *Port) GetDnsServers() []string {
+	if x != nil {
+		return x.DnsServers
+	}
+	return nil
+}
+
+func (x *Port) GetDnsDomain() string {
+	if x != nil {
+		return x.DnsDomain
+	}
+	return ""
+}
+
+func (x *Port) GetHostName() string {
+	if x != nil {
+		return x.HostName
+	}
+	return ""
+}
+
+func (x *Port) GetNtpServers() []string {
+	if x != nil {
+		return x.NtpServers
+	}
+	return nil
+}
+
+func (x *Port) GetLeaseSeconds() uint32 {
+	if x != nil {
+		return x.LeaseSeconds
+	}
+	return 0
+}
+
+func (x *Port) GetBootFile() string {
+	if x != nil {
+		return x.BootFile
+	}
+	return ""
+}
+
+func (x *Port) GetBootServer() string {
+	if x != nil {
+		return x.BootServer
+	}
+	return ""
+}
+
 func (x *Port) GetState() *PortState {
 	if x != nil {
 		return x.State
 	}
 	return nil
+}
+
+func (x *Port) GetOwner() string {
+	if x != nil {
+		return x.Owner
+	}
+	return ""
 }
 
 type isPort_Device interface {
@@ -942,6 +1224,10 @@ type Port_Vhost struct {
 	Vhost *VhostDevice `protobuf:"bytes,6,opt,name=vhost,proto3,oneof"`
 }
 
+type Port_Subport struct {
+	Subport *SubportDevice `protobuf:"bytes,74,opt,name=subport,proto3,oneof"`
+}
+
 func (*Port_Dpdk) isPort_Device() {}
 
 func (*Port_Tap) isPort_Device() {}
@@ -949,6 +1235,8 @@ func (*Port_Tap) isPort_Device() {}
 func (*Port_Memif) isPort_Device() {}
 
 func (*Port_Vhost) isPort_Device() {}
+
+func (*Port_Subport) isPort_Device() {}
 
 type PortState struct {
 	state           protoimpl.MessageState `protogen:"open.v1"`
@@ -966,13 +1254,23 @@ type PortState struct {
 	Flows           uint32                 `protobuf:"varint,12,opt,name=flows,proto3" json:"flows,omitempty"`                                                             // flows in use
 	FlowsRefused    uint64                 `protobuf:"varint,13,opt,name=flows_refused,json=flowsRefused,proto3" json:"flows_refused,omitempty"`                           // flows refused by flow_limit and flow_rate
 	SourceCheck     SourceCheck            `protobuf:"varint,14,opt,name=source_check,json=sourceCheck,proto3,enum=corelane.v1.SourceCheck" json:"source_check,omitempty"` // the check in effect, never DEFAULT
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	// what the guest takes without a checksum: "checksum" packets, and large segments of "tcp4", "tcp6" (also with CWR:
+	// "ecn"), "udp4", "udp6"; a memif: "whole" segments in tunnels
+	Takes []string `protobuf:"bytes,15,rep,name=takes,proto3" json:"takes,omitempty"`
+	// frames whose source MAC the bridge did not learn, because the port has more new ones per second than one may have
+	LearnTooMany   uint64 `protobuf:"varint,16,opt,name=learn_too_many,json=learnTooMany,proto3" json:"learn_too_many,omitempty"`
+	Dhcp4Answers   uint64 `protobuf:"varint,17,opt,name=dhcp4_answers,json=dhcp4Answers,proto3" json:"dhcp4_answers,omitempty"`       // DHCPv4 messages that the guest was sent
+	Dhcp6Answers   uint64 `protobuf:"varint,18,opt,name=dhcp6_answers,json=dhcp6Answers,proto3" json:"dhcp6_answers,omitempty"`       // DHCPv6 messages that the guest was sent
+	RouterAdverts  uint64 `protobuf:"varint,19,opt,name=router_adverts,json=routerAdverts,proto3" json:"router_adverts,omitempty"`    // router advertisements that the guest was sent
+	BuffersKept    uint32 `protobuf:"varint,20,opt,name=buffers_kept,json=buffersKept,proto3" json:"buffers_kept,omitempty"`          // packet buffers that its device keeps for its rings
+	BuffersWaiting uint32 `protobuf:"varint,21,opt,name=buffers_waiting,json=buffersWaiting,proto3" json:"buffers_waiting,omitempty"` // packet buffers of its packets that wait for a worker, a neighbour or the control plane
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *PortState) Reset() {
 	*x = PortState{}
-	mi := &file_port_proto_msgTypes[5]
+	mi := &file_port_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -984,7 +1282,7 @@ func (x *PortState) String() string {
 func (*PortState) ProtoMessage() {}
 
 func (x *PortState) ProtoReflect() protoreflect.Message {
-	mi := &file_port_proto_msgTypes[5]
+	mi := &file_port_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -997,7 +1295,7 @@ func (x *PortState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PortState.ProtoReflect.Descriptor instead.
 func (*PortState) Descriptor() ([]byte, []int) {
-	return file_port_proto_rawDescGZIP(), []int{5}
+	return file_port_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *PortState) GetId() uint32 {
@@ -1098,6 +1396,55 @@ func (x *PortState) GetSourceCheck() SourceCheck {
 	return SourceCheck_SOURCE_CHECK_DEFAULT
 }
 
+func (x *PortState) GetTakes() []string {
+	if x != nil {
+		return x.Takes
+	}
+	return nil
+}
+
+func (x *PortState) GetLearnTooMany() uint64 {
+	if x != nil {
+		return x.LearnTooMany
+	}
+	return 0
+}
+
+func (x *PortState) GetDhcp4Answers() uint64 {
+	if x != nil {
+		return x.Dhcp4Answers
+	}
+	return 0
+}
+
+func (x *PortState) GetDhcp6Answers() uint64 {
+	if x != nil {
+		return x.Dhcp6Answers
+	}
+	return 0
+}
+
+func (x *PortState) GetRouterAdverts() uint64 {
+	if x != nil {
+		return x.RouterAdverts
+	}
+	return 0
+}
+
+func (x *PortState) GetBuffersKept() uint32 {
+	if x != nil {
+		return x.BuffersKept
+	}
+	return 0
+}
+
+func (x *PortState) GetBuffersWaiting() uint32 {
+	if x != nil {
+		return x.BuffersWaiting
+	}
+	return 0
+}
+
 type PortQueue struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Index         uint32                 `protobuf:"varint,1,opt,name=index,proto3" json:"index,omitempty"`
@@ -1113,7 +1460,7 @@ type PortQueue struct {
 
 func (x *PortQueue) Reset() {
 	*x = PortQueue{}
-	mi := &file_port_proto_msgTypes[6]
+	mi := &file_port_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1125,7 +1472,7 @@ func (x *PortQueue) String() string {
 func (*PortQueue) ProtoMessage() {}
 
 func (x *PortQueue) ProtoReflect() protoreflect.Message {
-	mi := &file_port_proto_msgTypes[6]
+	mi := &file_port_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1138,7 +1485,7 @@ func (x *PortQueue) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PortQueue.ProtoReflect.Descriptor instead.
 func (*PortQueue) Descriptor() ([]byte, []int) {
-	return file_port_proto_rawDescGZIP(), []int{6}
+	return file_port_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *PortQueue) GetIndex() uint32 {
@@ -1196,7 +1543,7 @@ type PortCounters struct {
 	RxBytes       uint64                 `protobuf:"varint,2,opt,name=rx_bytes,json=rxBytes,proto3" json:"rx_bytes,omitempty"`
 	TxPackets     uint64                 `protobuf:"varint,3,opt,name=tx_packets,json=txPackets,proto3" json:"tx_packets,omitempty"`
 	TxBytes       uint64                 `protobuf:"varint,4,opt,name=tx_bytes,json=txBytes,proto3" json:"tx_bytes,omitempty"`
-	RxMissed      uint64                 `protobuf:"varint,5,opt,name=rx_missed,json=rxMissed,proto3" json:"rx_missed,omitempty"`    // the device's own count: no descriptor was free
+	RxMissed      uint64                 `protobuf:"varint,5,opt,name=rx_missed,json=rxMissed,proto3" json:"rx_missed,omitempty"`    // the device's own count: it had no descriptor or no buffer for them
 	Dropped       uint64                 `protobuf:"varint,6,opt,name=dropped,proto3" json:"dropped,omitempty"`                      // packets that came in here and that the router dropped
 	TxRefused     uint64                 `protobuf:"varint,7,opt,name=tx_refused,json=txRefused,proto3" json:"tx_refused,omitempty"` // its queue was full: packets that count as port_tx_full at the port that they came in by
 	unknownFields protoimpl.UnknownFields
@@ -1205,7 +1552,7 @@ type PortCounters struct {
 
 func (x *PortCounters) Reset() {
 	*x = PortCounters{}
-	mi := &file_port_proto_msgTypes[7]
+	mi := &file_port_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1217,7 +1564,7 @@ func (x *PortCounters) String() string {
 func (*PortCounters) ProtoMessage() {}
 
 func (x *PortCounters) ProtoReflect() protoreflect.Message {
-	mi := &file_port_proto_msgTypes[7]
+	mi := &file_port_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1230,7 +1577,7 @@ func (x *PortCounters) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PortCounters.ProtoReflect.Descriptor instead.
 func (*PortCounters) Descriptor() ([]byte, []int) {
-	return file_port_proto_rawDescGZIP(), []int{7}
+	return file_port_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *PortCounters) GetRxPackets() uint64 {
@@ -1291,7 +1638,7 @@ type PortAddRequest struct {
 
 func (x *PortAddRequest) Reset() {
 	*x = PortAddRequest{}
-	mi := &file_port_proto_msgTypes[8]
+	mi := &file_port_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1303,7 +1650,7 @@ func (x *PortAddRequest) String() string {
 func (*PortAddRequest) ProtoMessage() {}
 
 func (x *PortAddRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_port_proto_msgTypes[8]
+	mi := &file_port_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1316,7 +1663,7 @@ func (x *PortAddRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PortAddRequest.ProtoReflect.Descriptor instead.
 func (*PortAddRequest) Descriptor() ([]byte, []int) {
-	return file_port_proto_rawDescGZIP(), []int{8}
+	return file_port_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *PortAddRequest) GetPort() *Port {
@@ -1336,7 +1683,7 @@ type PortSetRequest struct {
 
 func (x *PortSetRequest) Reset() {
 	*x = PortSetRequest{}
-	mi := &file_port_proto_msgTypes[9]
+	mi := &file_port_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1348,7 +1695,7 @@ func (x *PortSetRequest) String() string {
 func (*PortSetRequest) ProtoMessage() {}
 
 func (x *PortSetRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_port_proto_msgTypes[9]
+	mi := &file_port_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1361,7 +1708,7 @@ func (x *PortSetRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PortSetRequest.ProtoReflect.Descriptor instead.
 func (*PortSetRequest) Descriptor() ([]byte, []int) {
-	return file_port_proto_rawDescGZIP(), []int{9}
+	return file_port_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *PortSetRequest) GetPort() *Port {
@@ -1387,7 +1734,7 @@ type PortDelRequest struct {
 
 func (x *PortDelRequest) Reset() {
 	*x = PortDelRequest{}
-	mi := &file_port_proto_msgTypes[10]
+	mi := &file_port_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1399,7 +1746,7 @@ func (x *PortDelRequest) String() string {
 func (*PortDelRequest) ProtoMessage() {}
 
 func (x *PortDelRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_port_proto_msgTypes[10]
+	mi := &file_port_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1412,7 +1759,7 @@ func (x *PortDelRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PortDelRequest.ProtoReflect.Descriptor instead.
 func (*PortDelRequest) Descriptor() ([]byte, []int) {
-	return file_port_proto_rawDescGZIP(), []int{10}
+	return file_port_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *PortDelRequest) GetName() string {
@@ -1432,7 +1779,7 @@ type PortListRequest struct {
 
 func (x *PortListRequest) Reset() {
 	*x = PortListRequest{}
-	mi := &file_port_proto_msgTypes[11]
+	mi := &file_port_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1444,7 +1791,7 @@ func (x *PortListRequest) String() string {
 func (*PortListRequest) ProtoMessage() {}
 
 func (x *PortListRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_port_proto_msgTypes[11]
+	mi := &file_port_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1457,7 +1804,7 @@ func (x *PortListRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PortListRequest.ProtoReflect.Descriptor instead.
 func (*PortListRequest) Descriptor() ([]byte, []int) {
-	return file_port_proto_rawDescGZIP(), []int{11}
+	return file_port_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *PortListRequest) GetName() string {
@@ -1486,7 +1833,7 @@ type PortAssignRequest struct {
 
 func (x *PortAssignRequest) Reset() {
 	*x = PortAssignRequest{}
-	mi := &file_port_proto_msgTypes[12]
+	mi := &file_port_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1498,7 +1845,7 @@ func (x *PortAssignRequest) String() string {
 func (*PortAssignRequest) ProtoMessage() {}
 
 func (x *PortAssignRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_port_proto_msgTypes[12]
+	mi := &file_port_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1511,7 +1858,7 @@ func (x *PortAssignRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PortAssignRequest.ProtoReflect.Descriptor instead.
 func (*PortAssignRequest) Descriptor() ([]byte, []int) {
-	return file_port_proto_rawDescGZIP(), []int{12}
+	return file_port_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *PortAssignRequest) GetName() string {
@@ -1546,7 +1893,7 @@ const file_port_proto_rawDesc = "" +
 	"\adevargs\x18\x01 \x01(\tB\v\xc2\xf3\x18\a\x10\xff\x01P\x05h\x01R\adevargs\"K\n" +
 	"\tTapDevice\x12\x1e\n" +
 	"\x06ifname\x18\x01 \x01(\tB\x06\xc2\xf3\x18\x02P\x02R\x06ifname\x12\x1e\n" +
-	"\x05netns\x18\x02 \x01(\tB\b\xc2\xf3\x18\x04\x10kP\x05R\x05netns\"\x81\x03\n" +
+	"\x05netns\x18\x02 \x01(\tB\b\xc2\xf3\x18\x04\x10kP\x05R\x05netns\"\xa8\x03\n" +
 	"\vMemifDevice\x12 \n" +
 	"\x06socket\x18\x01 \x01(\tB\b\xc2\xf3\x18\x04P\x04h\x01R\x06socket\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\rR\x02id\x12*\n" +
@@ -1558,14 +1905,21 @@ const file_port_proto_rawDesc = "" +
 	"\vsocket_mode\x18\t \x01(\tB\x06\xc2\xf3\x18\x02P\x13R\n" +
 	"socketMode\x129\n" +
 	"\vbuffer_size\x18\x06 \x01(\rB\x18\xc2\xf3\x18\x14\b\x80\x01\x10\x80\x80\x02 @*\x05bytes2\x02\x80\x10R\n" +
-	"bufferSize\"\xc6\x01\n" +
+	"bufferSize\x12%\n" +
+	"\x0ewhole_segments\x18\n" +
+	" \x01(\bR\rwholeSegments\"\xc6\x01\n" +
 	"\vVhostDevice\x12 \n" +
 	"\x06socket\x18\x01 \x01(\tB\b\xc2\xf3\x18\x04P\x04h\x01R\x06socket\x12\x16\n" +
 	"\x06client\x18\x02 \x01(\bR\x06client\x12)\n" +
 	"\fsocket_owner\x18\x03 \x01(\tB\x06\xc2\xf3\x18\x02P\x01R\vsocketOwner\x12)\n" +
 	"\fsocket_group\x18\x04 \x01(\tB\x06\xc2\xf3\x18\x02P\x01R\vsocketGroup\x12'\n" +
 	"\vsocket_mode\x18\x05 \x01(\tB\x06\xc2\xf3\x18\x02P\x13R\n" +
-	"socketMode\"\xa9\f\n" +
+	"socketMode\"\x7f\n" +
+	"\rSubportDevice\x12%\n" +
+	"\x06parent\x18\x01 \x01(\tB\r\xc2\xf3\x18\tZ\x05portsh\x01R\x06parent\x12\x1f\n" +
+	"\x04vlan\x18\x02 \x01(\rB\v\xc2\xf3\x18\a\b\x01\x10\xfe\x1fh\x01R\x04vlan\x12&\n" +
+	"\n" +
+	"outer_vlan\x18\x03 \x01(\rB\a\xc2\xf3\x18\x03\x10\xfe\x1fR\touterVlan\"\xc3\x12\n" +
 	"\x04Port\x12\x1c\n" +
 	"\x04name\x18\x01 \x01(\tB\b\xc2\xf3\x18\x04P\x01`\x01R\x04name\x125\n" +
 	"\x04role\x18\x02 \x01(\x0e2\x15.corelane.v1.PortRoleB\n" +
@@ -1573,7 +1927,8 @@ const file_port_proto_rawDesc = "" +
 	"\x04dpdk\x18\x03 \x01(\v2\x17.corelane.v1.DpdkDeviceH\x00R\x04dpdk\x12*\n" +
 	"\x03tap\x18\x04 \x01(\v2\x16.corelane.v1.TapDeviceH\x00R\x03tap\x120\n" +
 	"\x05memif\x18\x05 \x01(\v2\x18.corelane.v1.MemifDeviceH\x00R\x05memif\x120\n" +
-	"\x05vhost\x18\x06 \x01(\v2\x18.corelane.v1.VhostDeviceH\x00R\x05vhost\x12$\n" +
+	"\x05vhost\x18\x06 \x01(\v2\x18.corelane.v1.VhostDeviceH\x00R\x05vhost\x126\n" +
+	"\asubport\x18J \x01(\v2\x1a.corelane.v1.SubportDeviceH\x00R\asubport\x12$\n" +
 	"\x06queues\x18\a \x01(\rB\f\xc2\xf3\x18\b\b\x01\x10\x108\x01x\x01R\x06queues\x12'\n" +
 	"\x03mtu\x18\b \x01(\rB\x15\xc2\xf3\x18\x11\b\xc0\x04\x10\x80K*\x05bytes2\x02\xdc\vR\x03mtu\x12\x1a\n" +
 	"\bdisabled\x18\t \x01(\bR\bdisabled\x12\x1b\n" +
@@ -1596,7 +1951,10 @@ const file_port_proto_rawDesc = "" +
 	"\n" +
 	"flow_limit\x18! \x01(\rR\tflowLimit\x12\x1b\n" +
 	"\tflow_rate\x18\" \x01(\rR\bflowRate\x12;\n" +
-	"\fsource_check\x18# \x01(\x0e2\x18.corelane.v1.SourceCheckR\vsourceCheck\x123\n" +
+	"\fsource_check\x18# \x01(\x0e2\x18.corelane.v1.SourceCheckR\vsourceCheck\x12!\n" +
+	"\fallow_router\x18' \x01(\bR\vallowRouter\x12*\n" +
+	"\x11allow_dhcp_server\x18, \x01(\bR\x0fallowDhcpServer\x126\n" +
+	"\aoffload\x18\x1d \x01(\x0e2\x14.corelane.v1.OffloadB\x06\xc2\xf3\x18\x02x\x01R\aoffload\x123\n" +
 	"\fegress_rules\x18\x1e \x01(\tB\x10\xc2\xf3\x18\fZ\n" +
 	"rule_listsR\vegressRules\x125\n" +
 	"\ringress_rules\x18\x1f \x01(\tB\x10\xc2\xf3\x18\fZ\n" +
@@ -1608,9 +1966,29 @@ const file_port_proto_rawDesc = "" +
 	"\tring_full\x18) \x01(\x0e2\x15.corelane.v1.RingFullR\bringFull\x123\n" +
 	"\x0espread_workers\x18* \x03(\tB\f\xc2\xf3\x18\bP\b\x80\x01@\x88\x01\x01R\rspreadWorkers\x12)\n" +
 	"\tpolled_by\x18+ \x03(\tB\f\xc2\xf3\x18\bP\a\x80\x01\x10\x88\x01\x01R\bpolledBy\x12%\n" +
-	"\x06fabric\x18- \x01(\tB\r\xc2\xf3\x18\tZ\x05portsx\x01R\x06fabric\x124\n" +
-	"\x05state\x182 \x01(\v2\x16.corelane.v1.PortStateB\x06\xc2\xf3\x18\x02p\x01R\x05stateB\x12\n" +
-	"\x06device\x12\b\xc2\xf3\x18\x04h\x01x\x01\"\xf4\x03\n" +
+	"\x06fabric\x18- \x01(\tB\r\xc2\xf3\x18\tZ\x05portsx\x01R\x06fabric\x12\x14\n" +
+	"\x05dhcp4\x18< \x01(\bR\x05dhcp4\x12\x14\n" +
+	"\x05dhcp6\x18= \x01(\bR\x05dhcp6\x123\n" +
+	"\x15router_advertisements\x18> \x01(\bR\x14routerAdvertisements\x12\x14\n" +
+	"\x05slaac\x18I \x01(\bR\x05slaac\x123\n" +
+	"\x0eboot_addresses\x18? \x03(\tB\f\xc2\xf3\x18\bP\f\x80\x01\x02\x88\x01\x01R\rbootAddresses\x12/\n" +
+	"\fboot_routers\x18@ \x03(\tB\f\xc2\xf3\x18\bP\v\x80\x01\x02\x88\x01\x01R\vbootRouters\x12-\n" +
+	"\vboot_routes\x18A \x03(\tB\f\xc2\xf3\x18\bP\x14\x80\x01\x10\x88\x01\x01R\n" +
+	"bootRoutes\x12-\n" +
+	"\vdns_servers\x18B \x03(\tB\f\xc2\xf3\x18\bP\v\x80\x01\b\x88\x01\x01R\n" +
+	"dnsServers\x12(\n" +
+	"\n" +
+	"dns_domain\x18C \x01(\tB\t\xc2\xf3\x18\x05\x10\xfd\x01P\x15R\tdnsDomain\x12%\n" +
+	"\thost_name\x18D \x01(\tB\b\xc2\xf3\x18\x04\x10?P\x15R\bhostName\x12-\n" +
+	"\vntp_servers\x18E \x03(\tB\f\xc2\xf3\x18\bP\v\x80\x01\b\x88\x01\x01R\n" +
+	"ntpServers\x120\n" +
+	"\rlease_seconds\x18F \x01(\rB\v\xc2\xf3\x18\a\b<\x10\x80\xe7\x84\x0fR\fleaseSeconds\x12%\n" +
+	"\tboot_file\x18G \x01(\tB\b\xc2\xf3\x18\x04\x10\x7fP\x05R\bbootFile\x12'\n" +
+	"\vboot_server\x18H \x01(\tB\x06\xc2\xf3\x18\x02P\vR\n" +
+	"bootServer\x124\n" +
+	"\x05state\x182 \x01(\v2\x16.corelane.v1.PortStateB\x06\xc2\xf3\x18\x02p\x01R\x05state\x12\x1c\n" +
+	"\x05owner\x183 \x01(\tB\x06\xc2\xf3\x18\x02p\x01R\x05ownerB\x12\n" +
+	"\x06device\x12\b\xc2\xf3\x18\x04h\x01x\x01\"\xed\x05\n" +
 	"\tPortState\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\rR\x02id\x12\x17\n" +
 	"\alink_up\x18\x02 \x01(\bR\x06linkUp\x12%\n" +
@@ -1628,7 +2006,14 @@ const file_port_proto_rawDesc = "" +
 	"last_error\x18\v \x01(\tR\tlastError\x12\x14\n" +
 	"\x05flows\x18\f \x01(\rR\x05flows\x12#\n" +
 	"\rflows_refused\x18\r \x01(\x04R\fflowsRefused\x12;\n" +
-	"\fsource_check\x18\x0e \x01(\x0e2\x18.corelane.v1.SourceCheckR\vsourceCheck\"\xc6\x01\n" +
+	"\fsource_check\x18\x0e \x01(\x0e2\x18.corelane.v1.SourceCheckR\vsourceCheck\x12\x14\n" +
+	"\x05takes\x18\x0f \x03(\tR\x05takes\x12$\n" +
+	"\x0elearn_too_many\x18\x10 \x01(\x04R\flearnTooMany\x12#\n" +
+	"\rdhcp4_answers\x18\x11 \x01(\x04R\fdhcp4Answers\x12#\n" +
+	"\rdhcp6_answers\x18\x12 \x01(\x04R\fdhcp6Answers\x12%\n" +
+	"\x0erouter_adverts\x18\x13 \x01(\x04R\rrouterAdverts\x12!\n" +
+	"\fbuffers_kept\x18\x14 \x01(\rR\vbuffersKept\x12'\n" +
+	"\x0fbuffers_waiting\x18\x15 \x01(\rR\x0ebuffersWaiting\"\xc6\x01\n" +
 	"\tPortQueue\x12\x14\n" +
 	"\x05index\x18\x01 \x01(\rR\x05index\x12\x16\n" +
 	"\x06worker\x18\x02 \x01(\rR\x06worker\x12\x16\n" +
@@ -1683,7 +2068,11 @@ const file_port_proto_rawDesc = "" +
 	"\bRingFull\x12\x12\n" +
 	"\x0eRING_FULL_DROP\x10\x00\x12\x13\n" +
 	"\x0fRING_FULL_LOCAL\x10\x01\x12\x12\n" +
-	"\x0eRING_FULL_WAIT\x10\x022\xc3\x02\n" +
+	"\x0eRING_FULL_WAIT\x10\x02*B\n" +
+	"\aOffload\x12\x0f\n" +
+	"\vOFFLOAD_ALL\x10\x00\x12\x14\n" +
+	"\x10OFFLOAD_CHECKSUM\x10\x01\x12\x10\n" +
+	"\fOFFLOAD_NONE\x10\x022\xc3\x02\n" +
 	"\x05Ports\x12;\n" +
 	"\x03Add\x12\x1b.corelane.v1.PortAddRequest\x1a\x11.corelane.v1.Port\"\x04\xc0\xf3\x18\x03\x12;\n" +
 	"\x03Set\x12\x1b.corelane.v1.PortSetRequest\x1a\x11.corelane.v1.Port\"\x04\xc0\xf3\x18\x03\x12<\n" +
@@ -1703,61 +2092,65 @@ func file_port_proto_rawDescGZIP() []byte {
 	return file_port_proto_rawDescData
 }
 
-var file_port_proto_enumTypes = make([]protoimpl.EnumInfo, 5)
-var file_port_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
+var file_port_proto_enumTypes = make([]protoimpl.EnumInfo, 6)
+var file_port_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
 var file_port_proto_goTypes = []any{
 	(PortRole)(0),             // 0: corelane.v1.PortRole
 	(MemifRole)(0),            // 1: corelane.v1.MemifRole
 	(SourceCheck)(0),          // 2: corelane.v1.SourceCheck
 	(PortMode)(0),             // 3: corelane.v1.PortMode
 	(RingFull)(0),             // 4: corelane.v1.RingFull
-	(*DpdkDevice)(nil),        // 5: corelane.v1.DpdkDevice
-	(*TapDevice)(nil),         // 6: corelane.v1.TapDevice
-	(*MemifDevice)(nil),       // 7: corelane.v1.MemifDevice
-	(*VhostDevice)(nil),       // 8: corelane.v1.VhostDevice
-	(*Port)(nil),              // 9: corelane.v1.Port
-	(*PortState)(nil),         // 10: corelane.v1.PortState
-	(*PortQueue)(nil),         // 11: corelane.v1.PortQueue
-	(*PortCounters)(nil),      // 12: corelane.v1.PortCounters
-	(*PortAddRequest)(nil),    // 13: corelane.v1.PortAddRequest
-	(*PortSetRequest)(nil),    // 14: corelane.v1.PortSetRequest
-	(*PortDelRequest)(nil),    // 15: corelane.v1.PortDelRequest
-	(*PortListRequest)(nil),   // 16: corelane.v1.PortListRequest
-	(*PortAssignRequest)(nil), // 17: corelane.v1.PortAssignRequest
-	(*Empty)(nil),             // 18: corelane.v1.Empty
+	(Offload)(0),              // 5: corelane.v1.Offload
+	(*DpdkDevice)(nil),        // 6: corelane.v1.DpdkDevice
+	(*TapDevice)(nil),         // 7: corelane.v1.TapDevice
+	(*MemifDevice)(nil),       // 8: corelane.v1.MemifDevice
+	(*VhostDevice)(nil),       // 9: corelane.v1.VhostDevice
+	(*SubportDevice)(nil),     // 10: corelane.v1.SubportDevice
+	(*Port)(nil),              // 11: corelane.v1.Port
+	(*PortState)(nil),         // 12: corelane.v1.PortState
+	(*PortQueue)(nil),         // 13: corelane.v1.PortQueue
+	(*PortCounters)(nil),      // 14: corelane.v1.PortCounters
+	(*PortAddRequest)(nil),    // 15: corelane.v1.PortAddRequest
+	(*PortSetRequest)(nil),    // 16: corelane.v1.PortSetRequest
+	(*PortDelRequest)(nil),    // 17: corelane.v1.PortDelRequest
+	(*PortListRequest)(nil),   // 18: corelane.v1.PortListRequest
+	(*PortAssignRequest)(nil), // 19: corelane.v1.PortAssignRequest
+	(*Empty)(nil),             // 20: corelane.v1.Empty
 }
 var file_port_proto_depIdxs = []int32{
 	1,  // 0: corelane.v1.MemifDevice.role:type_name -> corelane.v1.MemifRole
 	0,  // 1: corelane.v1.Port.role:type_name -> corelane.v1.PortRole
-	5,  // 2: corelane.v1.Port.dpdk:type_name -> corelane.v1.DpdkDevice
-	6,  // 3: corelane.v1.Port.tap:type_name -> corelane.v1.TapDevice
-	7,  // 4: corelane.v1.Port.memif:type_name -> corelane.v1.MemifDevice
-	8,  // 5: corelane.v1.Port.vhost:type_name -> corelane.v1.VhostDevice
-	2,  // 6: corelane.v1.Port.source_check:type_name -> corelane.v1.SourceCheck
-	3,  // 7: corelane.v1.Port.mode:type_name -> corelane.v1.PortMode
-	4,  // 8: corelane.v1.Port.ring_full:type_name -> corelane.v1.RingFull
-	10, // 9: corelane.v1.Port.state:type_name -> corelane.v1.PortState
-	11, // 10: corelane.v1.PortState.queues:type_name -> corelane.v1.PortQueue
-	12, // 11: corelane.v1.PortState.counters:type_name -> corelane.v1.PortCounters
-	2,  // 12: corelane.v1.PortState.source_check:type_name -> corelane.v1.SourceCheck
-	9,  // 13: corelane.v1.PortAddRequest.port:type_name -> corelane.v1.Port
-	9,  // 14: corelane.v1.PortSetRequest.port:type_name -> corelane.v1.Port
-	0,  // 15: corelane.v1.PortListRequest.role:type_name -> corelane.v1.PortRole
-	13, // 16: corelane.v1.Ports.Add:input_type -> corelane.v1.PortAddRequest
-	14, // 17: corelane.v1.Ports.Set:input_type -> corelane.v1.PortSetRequest
-	15, // 18: corelane.v1.Ports.Del:input_type -> corelane.v1.PortDelRequest
-	16, // 19: corelane.v1.Ports.List:input_type -> corelane.v1.PortListRequest
-	17, // 20: corelane.v1.Ports.Assign:input_type -> corelane.v1.PortAssignRequest
-	9,  // 21: corelane.v1.Ports.Add:output_type -> corelane.v1.Port
-	9,  // 22: corelane.v1.Ports.Set:output_type -> corelane.v1.Port
-	18, // 23: corelane.v1.Ports.Del:output_type -> corelane.v1.Empty
-	9,  // 24: corelane.v1.Ports.List:output_type -> corelane.v1.Port
-	9,  // 25: corelane.v1.Ports.Assign:output_type -> corelane.v1.Port
-	21, // [21:26] is the sub-list for method output_type
-	16, // [16:21] is the sub-list for method input_type
-	16, // [16:16] is the sub-list for extension type_name
-	16, // [16:16] is the sub-list for extension extendee
-	0,  // [0:16] is the sub-list for field type_name
+	6,  // 2: corelane.v1.Port.dpdk:type_name -> corelane.v1.DpdkDevice
+	7,  // 3: corelane.v1.Port.tap:type_name -> corelane.v1.TapDevice
+	8,  // 4: corelane.v1.Port.memif:type_name -> corelane.v1.MemifDevice
+	9,  // 5: corelane.v1.Port.vhost:type_name -> corelane.v1.VhostDevice
+	10, // 6: corelane.v1.Port.subport:type_name -> corelane.v1.SubportDevice
+	2,  // 7: corelane.v1.Port.source_check:type_name -> corelane.v1.SourceCheck
+	5,  // 8: corelane.v1.Port.offload:type_name -> corelane.v1.Offload
+	3,  // 9: corelane.v1.Port.mode:type_name -> corelane.v1.PortMode
+	4,  // 10: corelane.v1.Port.ring_full:type_name -> corelane.v1.RingFull
+	12, // 11: corelane.v1.Port.state:type_name -> corelane.v1.PortState
+	13, // 12: corelane.v1.PortState.queues:type_name -> corelane.v1.PortQueue
+	14, // 13: corelane.v1.PortState.counters:type_name -> corelane.v1.PortCounters
+	2,  // 14: corelane.v1.PortState.source_check:type_name -> corelane.v1.SourceCheck
+	11, // 15: corelane.v1.PortAddRequest.port:type_name -> corelane.v1.Port
+	11, // 16: corelane.v1.PortSetRequest.port:type_name -> corelane.v1.Port
+	0,  // 17: corelane.v1.PortListRequest.role:type_name -> corelane.v1.PortRole
+	15, // 18: corelane.v1.Ports.Add:input_type -> corelane.v1.PortAddRequest
+	16, // 19: corelane.v1.Ports.Set:input_type -> corelane.v1.PortSetRequest
+	17, // 20: corelane.v1.Ports.Del:input_type -> corelane.v1.PortDelRequest
+	18, // 21: corelane.v1.Ports.List:input_type -> corelane.v1.PortListRequest
+	19, // 22: corelane.v1.Ports.Assign:input_type -> corelane.v1.PortAssignRequest
+	11, // 23: corelane.v1.Ports.Add:output_type -> corelane.v1.Port
+	11, // 24: corelane.v1.Ports.Set:output_type -> corelane.v1.Port
+	20, // 25: corelane.v1.Ports.Del:output_type -> corelane.v1.Empty
+	11, // 26: corelane.v1.Ports.List:output_type -> corelane.v1.Port
+	11, // 27: corelane.v1.Ports.Assign:output_type -> corelane.v1.Port
+	23, // [23:28] is the sub-list for method output_type
+	18, // [18:23] is the sub-list for method input_type
+	18, // [18:18] is the sub-list for extension type_name
+	18, // [18:18] is the sub-list for extension extendee
+	0,  // [0:18] is the sub-list for field type_name
 }
 
 func init() { file_port_proto_init() }
@@ -1767,19 +2160,20 @@ func file_port_proto_init() {
 	}
 	file_common_proto_init()
 	file_options_proto_init()
-	file_port_proto_msgTypes[4].OneofWrappers = []any{
+	file_port_proto_msgTypes[5].OneofWrappers = []any{
 		(*Port_Dpdk)(nil),
 		(*Port_Tap)(nil),
 		(*Port_Memif)(nil),
 		(*Port_Vhost)(nil),
+		(*Port_Subport)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_port_proto_rawDesc), len(file_port_proto_rawDesc)),
-			NumEnums:      5,
-			NumMessages:   13,
+			NumEnums:      6,
+			NumMessages:   14,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -28,7 +28,7 @@ type Route struct {
 	Vrf           string                 `protobuf:"bytes,1,opt,name=vrf,proto3" json:"vrf,omitempty"`
 	Prefix        string                 `protobuf:"bytes,2,opt,name=prefix,proto3" json:"prefix,omitempty"`
 	Nexthop       uint32                 `protobuf:"varint,3,opt,name=nexthop,proto3" json:"nexthop,omitempty"` // id
-	Origin        string                 `protobuf:"bytes,4,opt,name=origin,proto3" json:"origin,omitempty"`    // "api", "connected", "local", "guest"
+	Origin        string                 `protobuf:"bytes,4,opt,name=origin,proto3" json:"origin,omitempty"`    // "connected", "local", "guest", or the owner: HelloRequest.owner of the client that added it
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }

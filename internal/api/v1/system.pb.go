@@ -25,10 +25,12 @@ const (
 
 // A client calls Hello first on every connection. The server refuses a major version that it does not speak.
 type HelloRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Major         uint32                 `protobuf:"varint,1,opt,name=major,proto3" json:"major,omitempty"`
-	Minor         uint32                 `protobuf:"varint,2,opt,name=minor,proto3" json:"minor,omitempty"`
-	Client        string                 `protobuf:"bytes,3,opt,name=client,proto3" json:"client,omitempty"` // name and version, for the log
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Major  uint32                 `protobuf:"varint,1,opt,name=major,proto3" json:"major,omitempty"`
+	Minor  uint32                 `protobuf:"varint,2,opt,name=minor,proto3" json:"minor,omitempty"`
+	Client string                 `protobuf:"bytes,3,opt,name=client,proto3" json:"client,omitempty"` // name and version, for the log
+	// What this client adds belongs to this owner, and it changes and deletes nothing else; default: "api"
+	Owner         string `protobuf:"bytes,4,opt,name=owner,proto3" json:"owner,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -80,6 +82,13 @@ func (x *HelloRequest) GetMinor() uint32 {
 func (x *HelloRequest) GetClient() string {
 	if x != nil {
 		return x.Client
+	}
+	return ""
+}
+
+func (x *HelloRequest) GetOwner() string {
+	if x != nil {
+		return x.Owner
 	}
 	return ""
 }
@@ -192,6 +201,7 @@ type Status struct {
 	ApiConnections uint32                 `protobuf:"varint,28,opt,name=api_connections,json=apiConnections,proto3" json:"api_connections,omitempty"`
 	ApiLimits      []*ApiLimit            `protobuf:"bytes,29,rep,name=api_limits,json=apiLimits,proto3" json:"api_limits,omitempty"`  // those that were reached
 	StartedNs      uint64                 `protobuf:"varint,30,opt,name=started_ns,json=startedNs,proto3" json:"started_ns,omitempty"` // time of the start in Unix time: it tells a restarted daemon from its predecessor
+	Kept           *KeptState             `protobuf:"bytes,31,opt,name=kept,proto3" json:"kept,omitempty"`                             // unset: the daemon was started without --state-dir
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -436,6 +446,106 @@ func (x *Status) GetStartedNs() uint64 {
 	return 0
 }
 
+func (x *Status) GetKept() *KeptState {
+	if x != nil {
+		return x.Kept
+	}
+	return nil
+}
+
+// What a start of the daemon brings back by itself.
+type KeptState struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Directory     string                 `protobuf:"bytes,1,opt,name=directory,proto3" json:"directory,omitempty"`
+	Bytes         uint64                 `protobuf:"varint,2,opt,name=bytes,proto3" json:"bytes,omitempty"`                          // of the file
+	Changes       uint64                 `protobuf:"varint,3,opt,name=changes,proto3" json:"changes,omitempty"`                      // in the file
+	Restored      uint64                 `protobuf:"varint,4,opt,name=restored,proto3" json:"restored,omitempty"`                    // changes that this start has repeated
+	Refused       uint64                 `protobuf:"varint,5,opt,name=refused,proto3" json:"refused,omitempty"`                      // changes that this start could not repeat
+	RestoreNs     uint64                 `protobuf:"varint,6,opt,name=restore_ns,json=restoreNs,proto3" json:"restore_ns,omitempty"` // time that it took
+	Problem       string                 `protobuf:"bytes,7,opt,name=problem,proto3" json:"problem,omitempty"`                       // why changes are not kept any more
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *KeptState) Reset() {
+	*x = KeptState{}
+	mi := &file_system_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *KeptState) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*KeptState) ProtoMessage() {}
+
+func (x *KeptState) ProtoReflect() protoreflect.Message {
+	mi := &file_system_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use KeptState.ProtoReflect.Descriptor instead.
+func (*KeptState) Descriptor() ([]byte, []int) {
+	return file_system_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *KeptState) GetDirectory() string {
+	if x != nil {
+		return x.Directory
+	}
+	return ""
+}
+
+func (x *KeptState) GetBytes() uint64 {
+	if x != nil {
+		return x.Bytes
+	}
+	return 0
+}
+
+func (x *KeptState) GetChanges() uint64 {
+	if x != nil {
+		return x.Changes
+	}
+	return 0
+}
+
+func (x *KeptState) GetRestored() uint64 {
+	if x != nil {
+		return x.Restored
+	}
+	return 0
+}
+
+func (x *KeptState) GetRefused() uint64 {
+	if x != nil {
+		return x.Refused
+	}
+	return 0
+}
+
+func (x *KeptState) GetRestoreNs() uint64 {
+	if x != nil {
+		return x.RestoreNs
+	}
+	return 0
+}
+
+func (x *KeptState) GetProblem() string {
+	if x != nil {
+		return x.Problem
+	}
+	return ""
+}
+
 // A bound on what clients of the API may do.
 type ApiLimit struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -448,7 +558,7 @@ type ApiLimit struct {
 
 func (x *ApiLimit) Reset() {
 	*x = ApiLimit{}
-	mi := &file_system_proto_msgTypes[3]
+	mi := &file_system_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -460,7 +570,7 @@ func (x *ApiLimit) String() string {
 func (*ApiLimit) ProtoMessage() {}
 
 func (x *ApiLimit) ProtoReflect() protoreflect.Message {
-	mi := &file_system_proto_msgTypes[3]
+	mi := &file_system_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -473,7 +583,7 @@ func (x *ApiLimit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApiLimit.ProtoReflect.Descriptor instead.
 func (*ApiLimit) Descriptor() ([]byte, []int) {
-	return file_system_proto_rawDescGZIP(), []int{3}
+	return file_system_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *ApiLimit) GetName() string {
@@ -516,7 +626,7 @@ type MasterTurns struct {
 
 func (x *MasterTurns) Reset() {
 	*x = MasterTurns{}
-	mi := &file_system_proto_msgTypes[4]
+	mi := &file_system_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -528,7 +638,7 @@ func (x *MasterTurns) String() string {
 func (*MasterTurns) ProtoMessage() {}
 
 func (x *MasterTurns) ProtoReflect() protoreflect.Message {
-	mi := &file_system_proto_msgTypes[4]
+	mi := &file_system_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -541,7 +651,7 @@ func (x *MasterTurns) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MasterTurns.ProtoReflect.Descriptor instead.
 func (*MasterTurns) Descriptor() ([]byte, []int) {
-	return file_system_proto_rawDescGZIP(), []int{4}
+	return file_system_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *MasterTurns) GetTimes() *LoopTimes {
@@ -628,7 +738,7 @@ type MasterWork struct {
 
 func (x *MasterWork) Reset() {
 	*x = MasterWork{}
-	mi := &file_system_proto_msgTypes[5]
+	mi := &file_system_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -640,7 +750,7 @@ func (x *MasterWork) String() string {
 func (*MasterWork) ProtoMessage() {}
 
 func (x *MasterWork) ProtoReflect() protoreflect.Message {
-	mi := &file_system_proto_msgTypes[5]
+	mi := &file_system_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -653,7 +763,7 @@ func (x *MasterWork) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MasterWork.ProtoReflect.Descriptor instead.
 func (*MasterWork) Descriptor() ([]byte, []int) {
-	return file_system_proto_rawDescGZIP(), []int{5}
+	return file_system_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *MasterWork) GetName() string {
@@ -729,13 +839,16 @@ type Settings struct {
 	// Tunnel packets over IPv6 without a UDP checksum are accepted from any source; default: only from the remote ends of
 	// tunnels to which this node sends none either
 	AcceptUdp6Zero bool `protobuf:"varint,19,opt,name=accept_udp6_zero,json=acceptUdp6Zero,proto3" json:"accept_udp6_zero,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// 128 bits, as four numbers, that the choice of a service's endpoint depends on. Nodes with the same key choose alike;
+	// whoever does not know the key cannot direct flows at one endpoint. Missing numbers are 0
+	ServiceKey    []uint32 `protobuf:"varint,20,rep,packed,name=service_key,json=serviceKey,proto3" json:"service_key,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Settings) Reset() {
 	*x = Settings{}
-	mi := &file_system_proto_msgTypes[6]
+	mi := &file_system_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -747,7 +860,7 @@ func (x *Settings) String() string {
 func (*Settings) ProtoMessage() {}
 
 func (x *Settings) ProtoReflect() protoreflect.Message {
-	mi := &file_system_proto_msgTypes[6]
+	mi := &file_system_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -760,7 +873,7 @@ func (x *Settings) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Settings.ProtoReflect.Descriptor instead.
 func (*Settings) Descriptor() ([]byte, []int) {
-	return file_system_proto_rawDescGZIP(), []int{6}
+	return file_system_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Settings) GetMplsoudpPorts() []uint32 {
@@ -896,6 +1009,13 @@ func (x *Settings) GetAcceptUdp6Zero() bool {
 	return false
 }
 
+func (x *Settings) GetServiceKey() []uint32 {
+	if x != nil {
+		return x.ServiceKey
+	}
+	return nil
+}
+
 type SettingsSetRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Settings      *Settings              `protobuf:"bytes,1,opt,name=settings,proto3" json:"settings,omitempty"`
@@ -906,7 +1026,7 @@ type SettingsSetRequest struct {
 
 func (x *SettingsSetRequest) Reset() {
 	*x = SettingsSetRequest{}
-	mi := &file_system_proto_msgTypes[7]
+	mi := &file_system_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -918,7 +1038,7 @@ func (x *SettingsSetRequest) String() string {
 func (*SettingsSetRequest) ProtoMessage() {}
 
 func (x *SettingsSetRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_system_proto_msgTypes[7]
+	mi := &file_system_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -931,7 +1051,7 @@ func (x *SettingsSetRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SettingsSetRequest.ProtoReflect.Descriptor instead.
 func (*SettingsSetRequest) Descriptor() ([]byte, []int) {
-	return file_system_proto_rawDescGZIP(), []int{7}
+	return file_system_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *SettingsSetRequest) GetSettings() *Settings {
@@ -952,18 +1072,19 @@ var File_system_proto protoreflect.FileDescriptor
 
 const file_system_proto_rawDesc = "" +
 	"\n" +
-	"\fsystem.proto\x12\vcorelane.v1\x1a\fcommon.proto\x1a\roptions.proto\x1a\fworker.proto\"R\n" +
+	"\fsystem.proto\x12\vcorelane.v1\x1a\fcommon.proto\x1a\roptions.proto\x1a\fworker.proto\"p\n" +
 	"\fHelloRequest\x12\x14\n" +
 	"\x05major\x18\x01 \x01(\rR\x05major\x12\x14\n" +
 	"\x05minor\x18\x02 \x01(\rR\x05minor\x12\x16\n" +
-	"\x06client\x18\x03 \x01(\tR\x06client\"x\n" +
+	"\x06client\x18\x03 \x01(\tR\x06client\x12\x1c\n" +
+	"\x05owner\x18\x04 \x01(\tB\x06\xc2\xf3\x18\x02P\x01R\x05owner\"x\n" +
 	"\n" +
 	"HelloReply\x12\x14\n" +
 	"\x05major\x18\x01 \x01(\rR\x05major\x12\x14\n" +
 	"\x05minor\x18\x02 \x01(\rR\x05minor\x12\x18\n" +
 	"\aversion\x18\x03 \x01(\tR\aversion\x12\x12\n" +
 	"\x04dpdk\x18\x04 \x01(\tR\x04dpdk\x12\x10\n" +
-	"\x03pid\x18\x05 \x01(\x05R\x03pid\"\x9c\a\n" +
+	"\x03pid\x18\x05 \x01(\x05R\x03pid\"\xc8\a\n" +
 	"\x06Status\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x12\x10\n" +
 	"\x03pid\x18\x02 \x01(\x05R\x03pid\x12%\n" +
@@ -1004,7 +1125,17 @@ const file_system_proto_rawDesc = "" +
 	"\n" +
 	"api_limits\x18\x1d \x03(\v2\x15.corelane.v1.ApiLimitR\tapiLimits\x12\x1d\n" +
 	"\n" +
-	"started_ns\x18\x1e \x01(\x04R\tstartedNs\"V\n" +
+	"started_ns\x18\x1e \x01(\x04R\tstartedNs\x12*\n" +
+	"\x04kept\x18\x1f \x01(\v2\x16.corelane.v1.KeptStateR\x04kept\"\xc8\x01\n" +
+	"\tKeptState\x12\x1c\n" +
+	"\tdirectory\x18\x01 \x01(\tR\tdirectory\x12\x14\n" +
+	"\x05bytes\x18\x02 \x01(\x04R\x05bytes\x12\x18\n" +
+	"\achanges\x18\x03 \x01(\x04R\achanges\x12\x1a\n" +
+	"\brestored\x18\x04 \x01(\x04R\brestored\x12\x18\n" +
+	"\arefused\x18\x05 \x01(\x04R\arefused\x12\x1d\n" +
+	"\n" +
+	"restore_ns\x18\x06 \x01(\x04R\trestoreNs\x12\x18\n" +
+	"\aproblem\x18\a \x01(\tR\aproblem\"V\n" +
 	"\bApiLimit\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05count\x18\x02 \x01(\x04R\x05count\x12 \n" +
@@ -1029,7 +1160,8 @@ const file_system_proto_rawDesc = "" +
 	"\btotal_ns\x18\x03 \x01(\x04R\atotalNs\x12\x1d\n" +
 	"\n" +
 	"longest_ns\x18\x04 \x01(\x04R\tlongestNs\x12&\n" +
-	"\x0flongest_time_ns\x18\x05 \x01(\x04R\rlongestTimeNs\"\xde\t\n" +
+	"\x0flongest_time_ns\x18\x05 \x01(\x04R\rlongestTimeNs\"\x88\n" +
+	"\n" +
 	"\bSettings\x12?\n" +
 	"\x0emplsoudp_ports\x18\x01 \x03(\rB\x18\xc2\xf3\x18\x14\b\x01\x10\xff\xff\x032\x02\xeb3H\x01h\x01\x80\x01\b\x88\x01\x01R\rmplsoudpPorts\x129\n" +
 	"\vvxlan_ports\x18\x02 \x03(\rB\x18\xc2\xf3\x18\x14\b\x01\x10\xff\xff\x032\x02\xb5%H\x01h\x01\x80\x01\b\x88\x01\x01R\n" +
@@ -1052,7 +1184,9 @@ const file_system_proto_rawDesc = "" +
 	"\x13flow_denied_seconds\x18\x0e \x01(\rB\x11\xc2\xf3\x18\r\b\x01\x10\xc0\xd1\x022\x01\x05H\x01h\x01R\x11flowDeniedSeconds\x124\n" +
 	"\x11rebalance_seconds\x18\x10 \x01(\rB\a\xc2\xf3\x18\x03\x10\x90\x1cR\x10rebalanceSeconds\x12&\n" +
 	"\x0fflow_tcp_strict\x18\x0f \x01(\bR\rflowTcpStrict\x12(\n" +
-	"\x10accept_udp6_zero\x18\x13 \x01(\bR\x0eacceptUdp6Zero\"j\n" +
+	"\x10accept_udp6_zero\x18\x13 \x01(\bR\x0eacceptUdp6Zero\x12(\n" +
+	"\vservice_key\x18\x14 \x03(\rB\a\xc2\xf3\x18\x03\x80\x01\x04R\n" +
+	"serviceKey\"j\n" +
 	"\x12SettingsSetRequest\x12<\n" +
 	"\bsettings\x18\x01 \x01(\v2\x15.corelane.v1.SettingsB\t\xc2\xf3\x18\x05h\x01\x90\x01\x01R\bsettings\x12\x16\n" +
 	"\x06fields\x18\x02 \x03(\tR\x06fields2\x94\x02\n" +
@@ -1074,38 +1208,40 @@ func file_system_proto_rawDescGZIP() []byte {
 	return file_system_proto_rawDescData
 }
 
-var file_system_proto_msgTypes = make([]protoimpl.MessageInfo, 8)
+var file_system_proto_msgTypes = make([]protoimpl.MessageInfo, 9)
 var file_system_proto_goTypes = []any{
 	(*HelloRequest)(nil),       // 0: corelane.v1.HelloRequest
 	(*HelloReply)(nil),         // 1: corelane.v1.HelloReply
 	(*Status)(nil),             // 2: corelane.v1.Status
-	(*ApiLimit)(nil),           // 3: corelane.v1.ApiLimit
-	(*MasterTurns)(nil),        // 4: corelane.v1.MasterTurns
-	(*MasterWork)(nil),         // 5: corelane.v1.MasterWork
-	(*Settings)(nil),           // 6: corelane.v1.Settings
-	(*SettingsSetRequest)(nil), // 7: corelane.v1.SettingsSetRequest
-	(*LoopTimes)(nil),          // 8: corelane.v1.LoopTimes
-	(*Empty)(nil),              // 9: corelane.v1.Empty
+	(*KeptState)(nil),          // 3: corelane.v1.KeptState
+	(*ApiLimit)(nil),           // 4: corelane.v1.ApiLimit
+	(*MasterTurns)(nil),        // 5: corelane.v1.MasterTurns
+	(*MasterWork)(nil),         // 6: corelane.v1.MasterWork
+	(*Settings)(nil),           // 7: corelane.v1.Settings
+	(*SettingsSetRequest)(nil), // 8: corelane.v1.SettingsSetRequest
+	(*LoopTimes)(nil),          // 9: corelane.v1.LoopTimes
+	(*Empty)(nil),              // 10: corelane.v1.Empty
 }
 var file_system_proto_depIdxs = []int32{
-	4, // 0: corelane.v1.Status.master:type_name -> corelane.v1.MasterTurns
-	3, // 1: corelane.v1.Status.api_limits:type_name -> corelane.v1.ApiLimit
-	8, // 2: corelane.v1.MasterTurns.times:type_name -> corelane.v1.LoopTimes
-	5, // 3: corelane.v1.MasterTurns.work:type_name -> corelane.v1.MasterWork
-	6, // 4: corelane.v1.SettingsSetRequest.settings:type_name -> corelane.v1.Settings
-	0, // 5: corelane.v1.System.Hello:input_type -> corelane.v1.HelloRequest
-	9, // 6: corelane.v1.System.GetStatus:input_type -> corelane.v1.Empty
-	9, // 7: corelane.v1.System.GetSettings:input_type -> corelane.v1.Empty
-	7, // 8: corelane.v1.System.SetSettings:input_type -> corelane.v1.SettingsSetRequest
-	1, // 9: corelane.v1.System.Hello:output_type -> corelane.v1.HelloReply
-	2, // 10: corelane.v1.System.GetStatus:output_type -> corelane.v1.Status
-	6, // 11: corelane.v1.System.GetSettings:output_type -> corelane.v1.Settings
-	6, // 12: corelane.v1.System.SetSettings:output_type -> corelane.v1.Settings
-	9, // [9:13] is the sub-list for method output_type
-	5, // [5:9] is the sub-list for method input_type
-	5, // [5:5] is the sub-list for extension type_name
-	5, // [5:5] is the sub-list for extension extendee
-	0, // [0:5] is the sub-list for field type_name
+	5,  // 0: corelane.v1.Status.master:type_name -> corelane.v1.MasterTurns
+	4,  // 1: corelane.v1.Status.api_limits:type_name -> corelane.v1.ApiLimit
+	3,  // 2: corelane.v1.Status.kept:type_name -> corelane.v1.KeptState
+	9,  // 3: corelane.v1.MasterTurns.times:type_name -> corelane.v1.LoopTimes
+	6,  // 4: corelane.v1.MasterTurns.work:type_name -> corelane.v1.MasterWork
+	7,  // 5: corelane.v1.SettingsSetRequest.settings:type_name -> corelane.v1.Settings
+	0,  // 6: corelane.v1.System.Hello:input_type -> corelane.v1.HelloRequest
+	10, // 7: corelane.v1.System.GetStatus:input_type -> corelane.v1.Empty
+	10, // 8: corelane.v1.System.GetSettings:input_type -> corelane.v1.Empty
+	8,  // 9: corelane.v1.System.SetSettings:input_type -> corelane.v1.SettingsSetRequest
+	1,  // 10: corelane.v1.System.Hello:output_type -> corelane.v1.HelloReply
+	2,  // 11: corelane.v1.System.GetStatus:output_type -> corelane.v1.Status
+	7,  // 12: corelane.v1.System.GetSettings:output_type -> corelane.v1.Settings
+	7,  // 13: corelane.v1.System.SetSettings:output_type -> corelane.v1.Settings
+	10, // [10:14] is the sub-list for method output_type
+	6,  // [6:10] is the sub-list for method input_type
+	6,  // [6:6] is the sub-list for extension type_name
+	6,  // [6:6] is the sub-list for extension extendee
+	0,  // [0:6] is the sub-list for field type_name
 }
 
 func init() { file_system_proto_init() }
@@ -1122,7 +1258,7 @@ func file_system_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_system_proto_rawDesc), len(file_system_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   8,
+			NumMessages:   9,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

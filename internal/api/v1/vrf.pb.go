@@ -30,6 +30,7 @@ type Vrf struct {
 	RoutesIpv4    uint64                 `protobuf:"varint,3,opt,name=routes_ipv4,json=routesIpv4,proto3" json:"routes_ipv4,omitempty"`
 	RoutesIpv6    uint64                 `protobuf:"varint,4,opt,name=routes_ipv6,json=routesIpv6,proto3" json:"routes_ipv6,omitempty"`
 	RouterMac     string                 `protobuf:"bytes,5,opt,name=router_mac,json=routerMac,proto3" json:"router_mac,omitempty"` // inner MAC of routed VXLAN towards this node
+	Owner         string                 `protobuf:"bytes,6,opt,name=owner,proto3" json:"owner,omitempty"`                          // HelloRequest.owner of the client that added it
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -95,6 +96,13 @@ func (x *Vrf) GetRoutesIpv6() uint64 {
 func (x *Vrf) GetRouterMac() string {
 	if x != nil {
 		return x.RouterMac
+	}
+	return ""
+}
+
+func (x *Vrf) GetOwner() string {
+	if x != nil {
+		return x.Owner
 	}
 	return ""
 }
@@ -235,7 +243,7 @@ var File_vrf_proto protoreflect.FileDescriptor
 
 const file_vrf_proto_rawDesc = "" +
 	"\n" +
-	"\tvrf.proto\x12\vcorelane.v1\x1a\fcommon.proto\x1a\roptions.proto\"\xb9\x01\n" +
+	"\tvrf.proto\x12\vcorelane.v1\x1a\fcommon.proto\x1a\roptions.proto\"\xd7\x01\n" +
 	"\x03Vrf\x12\x1c\n" +
 	"\x04name\x18\x01 \x01(\tB\b\xc2\xf3\x18\x04P\x01`\x01R\x04name\x12\x1b\n" +
 	"\x02id\x18\x02 \x01(\rB\v\xc2\xf3\x18\a\b\x01\x10\xff\x7f8\x01R\x02id\x12'\n" +
@@ -244,7 +252,8 @@ const file_vrf_proto_rawDesc = "" +
 	"\vroutes_ipv6\x18\x04 \x01(\x04B\x06\xc2\xf3\x18\x02p\x01R\n" +
 	"routesIpv6\x12%\n" +
 	"\n" +
-	"router_mac\x18\x05 \x01(\tB\x06\xc2\xf3\x18\x02p\x01R\trouterMac\";\n" +
+	"router_mac\x18\x05 \x01(\tB\x06\xc2\xf3\x18\x02p\x01R\trouterMac\x12\x1c\n" +
+	"\x05owner\x18\x06 \x01(\tB\x06\xc2\xf3\x18\x02p\x01R\x05owner\";\n" +
 	"\rVrfAddRequest\x12*\n" +
 	"\x03vrf\x18\x01 \x01(\v2\x10.corelane.v1.VrfB\x06\xc2\xf3\x18\x02h\x01R\x03vrf\"#\n" +
 	"\rVrfDelRequest\x12\x12\n" +

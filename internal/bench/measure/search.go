@@ -48,8 +48,8 @@ func (m *Meter) Stricter(ctx context.Context, lossRatio float64, looser *result.
 	return s.narrow(ctx, nil)
 }
 
-// Raise sets the rate of a search to the rate of a stricter search if that is higher, as after a disturbance of the
-// first.
+// Raise sets the rate of a search to the rate of a stricter search if that is higher, which happens when the first
+// search was disturbed.
 func Raise(looser, stricter *result.Search) {
 	for _, t := range stricter.Trials {
 		if t.Passed && t.Rate > looser.Rate {

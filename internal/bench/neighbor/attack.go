@@ -32,6 +32,8 @@ type attacker struct {
 	options    []string               // of corelaned
 	prepare    func(context.Context, *api.Client) error
 	guest      func(context.Context) (int, error) // attacks until ctx ends, instead of the stream; returns what it did
+	// what an ordinary guest does in its place; nil: nothing
+	ordinaryGuest func(context.Context) (int, error)
 }
 
 // PortKinds lists the kinds of the attacker's port.
@@ -59,6 +61,7 @@ func Attacks() []Attack {
 			misused(huge)},
 		{"chains", "frames in chains of 128 descriptors with 8 bytes each", each[:2], misused(chain)},
 		{"broadcasts", "broadcasts in a bridge domain of 250 ends", each, (*attacker).broadcasts},
+		{"new-macs", "frames in a bridge domain that each have another source MAC", each, (*attacker).newMACs},
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 
 const (
 	attackFlows = 1 << 22 // 5-tuples; the generator begins again after the last one
+	attackMACs  = 1 << 20 // more than the bridge learns in a trial
 	probeSize   = 16      // of the generator, behind the header
 	leastFrame  = 60
 	jumbo       = 9000
@@ -30,6 +31,7 @@ const (
 	ip4Header       = 20
 	udpHeader       = 8
 	icmpHeader      = 8
+	vxlanOuter      = ethernetHeader + ip4Header + udpHeader + 8
 	fragmentAt      = 6
 	ttlAt           = 8
 	protocolAt      = 9
@@ -98,6 +100,16 @@ func (a *attacker) broadcasts() error {
 	copy(a.stream.Header, broadcast)
 	copy(a.ip()[destinationAt:], net.IPv4bcast.To4())
 	a.prepare = bridgeOf250
+	return nil
+}
+
+// newMACs sends to one host of a bridge domain, each frame with a source MAC that the bridge does not know.
+func (a *attacker) newMACs() error {
+	copy(a.stream.Header, bridgedHost)
+	a.stream.SourceMacs = true
+	a.stream.Flows = &apiv1.GeneratorFlows{Count: attackMACs, SourceAddresses: attackMACs}
+	a.stream.Expected = append(make([]byte, vxlanOuter), a.stream.Header...) // of any content: where the probe is
+	a.prepare = bridgeToHost
 	return nil
 }
 

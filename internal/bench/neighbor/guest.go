@@ -36,14 +36,21 @@ const (
 	nothing misuse = iota // it only connects and disconnects
 	huge                  // each descriptor has 64 MB
 	chain                 // each frame takes as many descriptors as a chain may have
+	whole                 // no misuse: the frames of chain, as many of them, each in one descriptor
 )
 
 // misused makes the attacker a hostile guest.
 func misused(how misuse) func(*attacker) error {
 	return func(a *attacker) error {
 		port := a.port
-		a.guest = func(ctx context.Context) (int, error) {
-			return attackAs(ctx, func() (guest, error) { return connectGuest(port, how) }, how == nothing)
+		as := func(how misuse) func(context.Context) (int, error) {
+			return func(ctx context.Context) (int, error) {
+				return attackAs(ctx, func() (guest, error) { return connectGuest(port, how) }, how == nothing)
+			}
+		}
+		a.guest = as(how)
+		if how == chain {
+			a.ordinaryGuest = as(whole)
 		}
 		return nil
 	}

@@ -40,9 +40,10 @@ const (
 
 type memifGuest struct {
 	guestSocket
-	memory *guestMemory
-	frames int // descriptors of a frame
-	sent   uint16
+	memory  *guestMemory
+	frames  int    // descriptors of a frame
+	offered uint16 // descriptors that are full at a time
+	sent    uint16
 }
 
 func dialMemif(path string, how misuse) (guest, error) {
@@ -58,7 +59,7 @@ func dialMemif(path string, how misuse) (guest, error) {
 	if err != nil {
 		return nil, errors.Join(err, memory.close())
 	}
-	g := &memifGuest{guestSocket: s, memory: memory, frames: 1}
+	g := &memifGuest{guestSocket: s, memory: memory, frames: 1, offered: memifSlots}
 	g.describe(how)
 	if err := g.handshake(); err != nil {
 		return nil, errors.Join(err, g.close())
@@ -73,12 +74,16 @@ func (g *memifGuest) describe(how misuse) {
 	}
 	if how == chain {
 		g.frames = chained
+	} else if how == whole {
+		g.offered = memifSlots / chained
 	}
 	for i := range memifSlots {
 		length, flags := uint32(leastFrame), uint16(0)
 		switch how {
 		case huge:
 			length = hugeBytes
+		case whole:
+			length = chained * pieceSize
 		case chain:
 			length = pieceSize
 			if i%chained < chained-1 {
@@ -150,7 +155,7 @@ func (g *memifGuest) post() (int, error) {
 	head := (*uint32)(unsafe.Pointer(&g.memory.bytes[4])) // flags, then head
 	taken := uint16(atomic.LoadUint32(tail)) - g.sent
 	g.sent += taken
-	atomic.StoreUint32(head, uint32(g.sent+memifSlots)<<16)
+	atomic.StoreUint32(head, uint32(g.sent+g.offered)<<16)
 	if g.closed() {
 		return int(taken) / g.frames, errNotServed
 	}

@@ -74,6 +74,8 @@ func (g *vhostGuest) describe(how misuse) {
 		switch {
 		case how == huge:
 			length = hugeBytes
+		case how == whole:
+			length = vhostHeader + chained*pieceSize
 		case how == chain && i < chained:
 			length = pieceSize
 			if i == 0 {

@@ -4,6 +4,7 @@ package neighbor
 import (
 	"context"
 	"fmt"
+	"net"
 
 	"github.com/corelane/corelane/internal/api"
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
@@ -44,6 +45,19 @@ func bridgeOf250(ctx context.Context, c *api.Client) error {
 	}
 	_, err := api.Call(ctx, c, apiv1.NewPortsClient, apiv1.PortsClient.Set, &apiv1.PortSetRequest{
 		Port: &apiv1.Port{Name: attackPort, Bridge: floodedBridge}, Fields: []string{"bridge"}})
+	return err
+}
+
+// bridgedHost is the MAC of a host behind one of the remote ends.
+var bridgedHost = net.HardwareAddr{0x02, 0xc1, 0, 0, 0x20, 1}
+
+// bridgeToHost also makes the host known.
+func bridgeToHost(ctx context.Context, c *api.Client) error {
+	if err := bridgeOf250(ctx, c); err != nil {
+		return err
+	}
+	_, err := api.Call(ctx, c, apiv1.NewMacsClient, apiv1.MacsClient.Add, &apiv1.MacAddRequest{Mac: &apiv1.Mac{
+		Bridge: floodedBridge, Mac: bridgedHost.String(), Target: &apiv1.Mac_Nexthop{Nexthop: firstEnd}}})
 	return err
 }
 

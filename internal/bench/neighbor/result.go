@@ -4,6 +4,7 @@ package neighbor
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -63,10 +64,11 @@ type Sample struct {
 	Passed    float64           `json:"passed"`      // of these, received
 	Asked     int               `json:"arp_asked"`
 	Answered  int               `json:"arp_answered"`
-	CallMS    float64           `json:"api_ms"`    // longest call of the API
-	MasterMS  float64           `json:"master_ms"` // longest turn of the router's master
-	Waited    float64           `json:"cpu_lost"`  // share of the time that something else had the worker's CPU
-	Drops     map[string]uint64 `json:"drops"`     // of the attacker's port, by reason
+	CallMS    float64           `json:"api_ms"`               // longest call of the API
+	MasterMS  float64           `json:"master_ms"`            // longest turn of the router's master
+	Waited    float64           `json:"cpu_lost"`             // share of the time without the worker's CPU
+	Drops     map[string]uint64 `json:"drops"`                // of the attacker's port, by reason
+	HostDrops map[string]uint64 `json:"host_drops,omitempty"` // of the host that asks
 	// packets that the router took, did not pass on and did not count; negative where it copies or answers
 	NotCounted int64 `json:"not_counted"`
 }
@@ -122,6 +124,20 @@ func (r *Row) ARP() (answered, asked int) {
 	return answered, asked
 }
 
+// hostDrops says for which reasons packets of the host that asks were dropped.
+func (r *Row) hostDrops() (text string) {
+	sum := map[string]uint64{}
+	for _, p := range r.Pairs {
+		for reason, n := range p.With.HostDrops {
+			sum[reason] += n
+		}
+	}
+	for _, reason := range slices.Sorted(maps.Keys(sum)) {
+		text += fmt.Sprintf(", %s %d", reason, sum[reason])
+	}
+	return text
+}
+
 // CallMS is the longest call of the API.
 func (r *Row) CallMS() float64 { return r.Of(func(p Pair) float64 { return p.With.CallMS }).High }
 
@@ -165,7 +181,7 @@ func (r *Row) check(noise Noise) {
 		r.judge(judge(slower, mostP99, noise.P99), "p99 is %.2f times as long; at most %.2f", slower, mostP99)
 	}
 	if answered, asked := r.ARP(); answered < asked {
-		r.miss("%d of %d ARP requests are answered", answered, asked)
+		r.miss("%d of %d ARP requests are answered%s", answered, asked, r.hostDrops())
 	}
 	if ms := r.CallMS(); ms > maxCallMS {
 		r.miss("a call of the API takes %.0f ms; at most %d", ms, maxCallMS)

@@ -101,7 +101,7 @@ func (s *run) measure(ctx context.Context, r row) (m *Row, err error) {
 	for i := range s.Repetitions {
 		p := Pair{}
 		kinds := []kindOfTrial{{alone, &p.Without}, {alone, &p.Again}, {attacked, &p.With}}
-		if b.attacker.ordinary != nil {
+		if b.attacker.ordinary != nil || b.attacker.ordinaryGuest != nil {
 			kinds = []kindOfTrial{{alone, &p.Without}, {busy, &p.Busy}, {attacked, &p.With}, {busy, &p.Again}}
 		}
 		for k := range kinds {

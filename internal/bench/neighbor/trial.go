@@ -20,7 +20,12 @@ import (
 
 const (
 	drainMS = 50
-	callGap = 2 * time.Millisecond // between two calls of the API
+	// The 99th percentile of a trial is the median of those of its windows. Of the whole trial it would be the length
+	// of the gaps of a hypervisor that takes the CPU for a hundredth of the time.
+	windowMS   = 20
+	answerMS   = 1000                 // within which an ARP request is answered; hosts then ask again
+	settleTime = time.Second          // for frames that are in rings at the end of a trial
+	callGap    = 2 * time.Millisecond // between two calls of the API
 )
 
 // calibrate measures how much the worker forwards of the observed tenant alone, and sets the rates of both tenants.
@@ -68,7 +73,7 @@ const (
 // spec is a trial of the observed tenant in this company.
 func (b *bed) spec(r *Row, with company) *apiv1.GeneratorTrial {
 	spec := &apiv1.GeneratorTrial{DurationMs: uint32(b.options.Trial.Milliseconds()), DrainMs: drainMS,
-		Latency: r.timed(), PacketsPerSecond: r.Offered, Streams: []string{victim}}
+		WindowMs: windowMS, Latency: r.timed(), PacketsPerSecond: r.Offered, Streams: []string{victim}}
 	if with == alone || b.attacker.guest != nil {
 		return spec
 	}
@@ -92,10 +97,15 @@ func (b *bed) trial(ctx context.Context, r *Row, with company) (s *Sample, err e
 	s = &Sample{}
 	call := b.callAPI(probing, s)
 	answers := b.askForMAC(ctx, s)
-	hostile := b.runGuest(probing, with)
-	t, err := b.generator.Run(ctx, b.spec(r, with), nil)
+	guest := b.runGuest(probing, with)
+	var p99 []float64
+	t, err := b.generator.Run(ctx, b.spec(r, with), func(w *apiv1.GeneratorWindow) {
+		if w.P99Ns > 0 {
+			p99 = append(p99, float64(w.P99Ns)/1e3)
+		}
+	})
 	stop()
-	did := <-hostile
+	did := <-guest
 	if err = errors.Join(err, did.err, <-call, <-answers); err != nil {
 		return nil, err
 	}
@@ -104,14 +114,41 @@ func (b *bed) trial(ctx context.Context, r *Row, with company) (s *Sample, err e
 		return nil, err
 	}
 	s.count(t, b.options.Trial.Seconds())
+	if len(p99) > 0 {
+		s.P99 = stat.Median(p99)
+	}
 	s.Attack += float64(did.times) / b.options.Trial.Seconds()
 	s.Waited = (after.waited - before.waited).Seconds() / b.options.Trial.Seconds()
 	s.Drops = stat.GrownBy(after.drops, before.drops)
 	s.MasterMS = longestTurn(before.turns, after.turns)
 	s.LoopP99 = longLoop(before.loops, after.loops)
-	s.NotCounted = int64(t.Sent) - int64(t.Received+t.Foreign+stat.Grown(after.dropped, before.dropped)) -
-		b.attacker.kept
-	return s, nil
+	s.HostDrops = stat.GrownBy(after.hostDrops, before.hostDrops)
+	s.NotCounted = missing(t, before, after) - b.attacker.kept
+	return s, b.settle(ctx, s, after)
+}
+
+// missing is how many frames of a trial were neither received nor dropped with a reason.
+func missing(t *apiv1.GeneratorWindow, before, after counters) int64 {
+	return int64(t.Sent) - int64(t.Received+t.Foreign+stat.Grown(after.dropped, before.dropped))
+}
+
+// settle waits for frames that were in a ring when the trial ended, because a thread of the router did not have its
+// CPU. Trials of one frame each show them as frames of an earlier trial.
+func (b *bed) settle(ctx context.Context, s *Sample, before counters) error {
+	for end := time.Now().Add(settleTime); s.NotCounted > 0 && time.Now().Before(end); {
+		t, err := b.generator.Run(ctx, &apiv1.GeneratorTrial{Packets: 1, DrainMs: drainMS, Streams: []string{victim},
+			UnreadPort: b.attacker.unread}, nil)
+		if err != nil {
+			return err
+		}
+		after, err := b.counters(ctx)
+		if err != nil {
+			return err
+		}
+		s.NotCounted += missing(t, before, after) - int64(t.Stale)
+		before = after
+	}
+	return nil
 }
 
 // deeds are what a hostile guest did.
@@ -120,15 +157,17 @@ type deeds struct {
 	err   error
 }
 
-// runGuest lets the hostile guest attack until ctx ends, if this attack has one.
+// runGuest lets the guest of this company act until ctx ends, if there is one.
 func (b *bed) runGuest(ctx context.Context, with company) <-chan deeds {
 	done := make(chan deeds, 1)
-	if with != attacked || b.attacker.guest == nil {
+	act := map[company]func(context.Context) (int, error){
+		busy: b.attacker.ordinaryGuest, attacked: b.attacker.guest}[with]
+	if act == nil {
 		done <- deeds{}
 		return done
 	}
 	go func() {
-		times, err := b.attacker.guest(ctx)
+		times, err := act(ctx)
 		done <- deeds{times, err}
 	}()
 	return done
@@ -145,17 +184,17 @@ func (s *Sample) count(t *apiv1.GeneratorWindow, seconds float64) {
 			s.Passed += float64(stream.Received) / seconds
 		}
 	}
-	l := measure.Percentiles(t.Latency)
-	s.P50, s.P99 = l.P50, l.P99
+	s.P50 = measure.Percentiles(t.Latency).P50
 }
 
 // counters of the router.
 type counters struct {
-	drops   map[string]uint64 // of packets that came in by the attacker's port, by reason
-	dropped uint64            // packets of all ports
-	turns   map[uint64]uint64 // of the master, by their longest duration in ns
-	loops   map[uint64]uint64 // of the worker, with packets, likewise
-	waited  time.Duration     // for which the worker was ready but did not run
+	drops     map[string]uint64 // of packets that came in by the attacker's port, by reason
+	hostDrops map[string]uint64 // of those of the host that asks for the router's address
+	dropped   uint64            // packets of all ports
+	turns     map[uint64]uint64 // of the master, by their longest duration in ns
+	loops     map[uint64]uint64 // of the worker, with packets, likewise
+	waited    time.Duration     // for which the worker was ready but did not run
 }
 
 func (b *bed) counters(ctx context.Context) (c counters, err error) {
@@ -164,11 +203,14 @@ func (b *bed) counters(ctx context.Context) (c counters, err error) {
 	if err != nil {
 		return c, fmt.Errorf("drops: %w", err)
 	}
-	c.drops = map[string]uint64{}
+	c.drops, c.hostDrops = map[string]uint64{}, map[string]uint64{}
 	for _, d := range list {
 		c.dropped += d.Packets
-		if d.Port == attackPort {
+		switch d.Port {
+		case attackPort:
 			c.drops[d.Reason] += d.Packets
+		case hostPort:
+			c.hostDrops[d.Reason] += d.Packets
 		}
 	}
 	status, err := api.Call(ctx, b.Client(), apiv1.NewSystemClient, apiv1.SystemService.GetStatus, &apiv1.Empty{})
@@ -191,7 +233,7 @@ func (b *bed) counters(ctx context.Context) (c counters, err error) {
 		}
 	}
 	text, err := procfs.Root(b.options.Root).Read(procfs.ThreadDir(b.PID(), int(b.worker)) + "/schedstat")
-	delay, _ := procfs.ParseRunDelay(text) // 0 if the kernel does not count it
+	_, delay, _ := procfs.ParseSchedstat(text) // 0 if the kernel does not count it
 	c.waited = time.Duration(delay)
 	return c, err
 }
@@ -244,7 +286,7 @@ func (b *bed) askForMAC(ctx context.Context, s *Sample) <-chan error {
 	done := make(chan error, 1)
 	n := (requests + b.options.Repetitions - 1) / b.options.Repetitions
 	go func() {
-		t, err := b.host.Run(ctx, &apiv1.GeneratorTrial{Packets: uint64(n), DrainMs: drainMS, RestUs: 200,
+		t, err := b.host.Run(ctx, &apiv1.GeneratorTrial{Packets: uint64(n), DrainMs: answerMS, RestUs: 200,
 			PacketsPerSecond: float64(n) / b.options.Trial.Seconds()}, nil)
 		if err == nil {
 			s.Asked, s.Answered = int(t.Sent), int(t.Received)

@@ -52,13 +52,8 @@ func findCorelaned(bin string) (string, error) {
 	return path, nil
 }
 
-// Supports refuses flows on a bridge.
-func (*Corelane) Supports(s *scenario.Scenario) error {
-	if s.Stateful && s.Bridged {
-		return errors.New("corelane: flows are tracked for routed packets only")
-	}
-	return nil
-}
+// Supports everything.
+func (*Corelane) Supports(*scenario.Scenario) error { return nil }
 
 // Unchanged is false: it does the work.
 func (*Corelane) Unchanged() bool { return false }

@@ -99,18 +99,25 @@ func corelanePort(b *scenario.Setup, p *scenario.Port) *apiv1.Port {
 		port.Role, port.Addresses = apiv1.PortRole_PORT_ROLE_FABRIC, []string{p.Address.String()}
 	case b.Bridged:
 		port.Bridge = tenantName(p.Tenant)
+		trackFlows(port, b, p.Tenant)
 	default:
-		port.Vrf, port.Gateways, port.Stateful = tenantName(p.Tenant), []string{p.Address.String()}, b.Stateful
-		if b.Rules > 0 {
-			port.EgressRules, port.IngressRules = ruleList, ruleList
-		}
-		if p.Tenant == b.Tenants-1 {
-			port.FlowLimit, port.FlowRate = uint32(b.FlowLimit), uint32(b.FlowRate)
-		}
+		port.Vrf, port.Gateways = tenantName(p.Tenant), []string{p.Address.String()}
+		trackFlows(port, b, p.Tenant)
 		port.GuestMac, port.GuestAddresses = p.PeerMAC.String(), []string{p.Peer.String()}
 		port.SourceCheck = apiv1.SourceCheck_SOURCE_CHECK_NONE // as the other routers; frames have many sources
 	}
 	return port
+}
+
+// trackFlows sets what a tenant's port has for its flows.
+func trackFlows(port *apiv1.Port, b *scenario.Setup, tenant int) {
+	port.Stateful = b.Stateful
+	if b.Rules > 0 {
+		port.EgressRules, port.IngressRules = ruleList, ruleList
+	}
+	if tenant == b.Tenants-1 {
+		port.FlowLimit, port.FlowRate = uint32(b.FlowLimit), uint32(b.FlowRate)
+	}
 }
 
 // addPortNexthop adds the router at the other end of the wire, or the guest of a port.

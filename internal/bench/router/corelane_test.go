@@ -81,11 +81,24 @@ func TestCorelaneOptions(t *testing.T) {
 }
 
 func TestCorelaneSupports(t *testing.T) {
-	if err := new(Corelane).Supports(&scenario.Scenario{Stateful: true, Bridged: true}); err == nil {
-		t.Error("flows on a bridge are supported")
+	for _, bridged := range []bool{false, true} {
+		if err := new(Corelane).Supports(&scenario.Scenario{Stateful: true, Bridged: bridged}); err != nil {
+			t.Error(err)
+		}
 	}
-	if err := new(Corelane).Supports(&scenario.Scenario{Stateful: true}); err != nil {
-		t.Error(err)
+}
+
+// Ports keep flows, and have the rules and limits of the scenario, whether they are routed or bridged.
+func TestCorelaneTracksFlows(t *testing.T) {
+	for _, name := range []string{"routed", "bridged"} {
+		s := corelaneState(setup(t, name, "/run/bench", func(s *scenario.Scenario) {
+			s.Stateful, s.Rules, s.FlowLimit = true, 2, 100
+		}))
+		for _, p := range s.Ports {
+			if !p.Stateful || p.IngressRules != ruleList || p.EgressRules != ruleList || p.FlowLimit != 100 {
+				t.Errorf("%s: %v", name, p)
+			}
+		}
 	}
 }
 

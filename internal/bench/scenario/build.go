@@ -7,6 +7,9 @@ import (
 	"net/netip"
 	"path/filepath"
 	"slices"
+
+	apiv1 "github.com/corelane/corelane/internal/api/v1"
+	"github.com/corelane/corelane/internal/limits"
 )
 
 // What the low bytes of our MAC addresses count.
@@ -24,10 +27,9 @@ const (
 )
 
 const (
-	maxSocketPath = 107
-	tunnelRoom    = 100 // MTU of the wire beyond the tenants': no tunnel has longer headers, so nothing is fragmented
-	minMTU        = 1500
-	farNetwork    = 100 // third byte, or group, of the networks behind tunnels
+	tunnelRoom = 100 // MTU of the wire beyond the tenants': no tunnel has longer headers, so nothing is fragmented
+	minMTU     = 1500
+	farNetwork = 100 // third byte, or group, of the networks behind tunnels
 )
 
 // Build gives a scenario its addresses, and sockets in dir.
@@ -50,8 +52,8 @@ func Build(s Scenario, dir string, ringSize int) (*Setup, error) {
 		p := &b.Ports[i]
 		p.MAC, p.PeerMAC = mac(macOfPort, i), mac(macOfPeer, i)
 		p.Socket, p.RingSize, p.Queues = filepath.Join(dir, p.Name+".sock"), ringSize, s.Workers
-		if len(p.Socket) > maxSocketPath {
-			return nil, fmt.Errorf("socket %s: the path is too long; valid: %d bytes at most", p.Socket, maxSocketPath)
+		if path := limits.Text(apiv1.Notation_NOTATION_PATH); len(p.Socket) > int(path.Longest) {
+			return nil, fmt.Errorf("socket %s: the path is too long; valid: %s", p.Socket, path.Valid)
 		}
 	}
 	b.addHosts()

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/corelane/corelane/internal/input"
 )
 
 // List is the catalogue of scenarios, with default values.
@@ -66,7 +68,7 @@ func Find(name string) (Scenario, error) {
 		}
 	}
 	slices.SortStableFunc(list, func(a, b Scenario) int {
-		return cmp.Compare(distance(name, a.Name), distance(name, b.Name))
+		return cmp.Compare(input.Distance(name, a.Name), input.Distance(name, b.Name))
 	})
 	const some = 4
 	near := make([]string, some)
@@ -75,25 +77,4 @@ func Find(name string) (Scenario, error) {
 	}
 	return Scenario{}, fmt.Errorf("scenario '%s' is unknown; similar: %s; all: corelane bench list", name,
 		strings.Join(near, ", "))
-}
-
-// distance between two words by Levenshtein: letters to insert, delete or replace.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			replace := diagonal
-			if a[i] != b[j] {
-				replace++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(replace, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }

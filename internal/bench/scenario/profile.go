@@ -150,7 +150,7 @@ func (p *path) flows() *apiv1.GeneratorFlows {
 	if p.tenant < p.Flows%p.Tenants {
 		count++
 	}
-	f := &apiv1.GeneratorFlows{Count: uint64(count), SourcePorts: sourcePorts,
+	f := &apiv1.GeneratorFlows{Count: uint64(count), SourcePorts: sourcePorts, Shuffle: true,
 		DestinationPorts: (maxFlows + sourcePorts - 1) / sourcePorts}
 	f.NewPerSecond = float64(p.NewFlows) / float64(p.Tenants)
 	if p.back {

@@ -8,6 +8,7 @@ import (
 
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
 	"github.com/corelane/corelane/internal/bench/workerresult"
+	"github.com/corelane/corelane/internal/stat"
 )
 
 const (
@@ -31,7 +32,7 @@ func measureIsolated(ctx context.Context, s *workersRun) (err error) {
 			workerresult.Bursts{Frames: frames, Isolated: true})
 	}
 	for repetition := range s.Repetitions {
-		for _, i := range order(repetition, len(s.result.Isolated)) {
+		for _, i := range stat.Turns(repetition, len(s.result.Isolated)) {
 			b := &s.result.Isolated[i]
 			s.Step(fmt.Sprintf("isolated receive: %v, bursts of %d", b.Isolated, b.Frames), stepTime)
 			if err := l.isolatedBursts(ctx, b); err != nil {

@@ -10,6 +10,7 @@ import (
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
 	"github.com/corelane/corelane/internal/bench/measure"
 	"github.com/corelane/corelane/internal/bench/workerresult"
+	"github.com/corelane/corelane/internal/stat"
 )
 
 func measureModes(ctx context.Context, s *workersRun) (err error) {
@@ -20,7 +21,7 @@ func measureModes(ctx context.Context, s *workersRun) (err error) {
 	defer func() { err = errors.Join(err, l.Close()) }()
 	s.result.Modes = slices.Clone(workerresult.Modes)
 	for repetition := range s.Repetitions {
-		for _, i := range order(repetition, len(workerresult.Modes)) {
+		for _, i := range stat.Turns(repetition, len(workerresult.Modes)) {
 			m := &s.result.Modes[i]
 			s.Step(fmt.Sprintf("modes, round %d of %d: %s", repetition+1, s.Repetitions, m.Title()), stepTime)
 			sample, err := l.sample(ctx, m, true)
@@ -74,16 +75,4 @@ func turn(t *apiv1.GeneratorWindow) float64 {
 		return 0
 	}
 	return float64(t.TurnCycles) / float64(t.Turns) / float64(t.TscHz) * 1e6
-}
-
-// order returns the turns of n things in a repetition: forwards and backwards alternately.
-func order(repetition, n int) []int {
-	list := make([]int, n)
-	for i := range list {
-		list[i] = i
-		if repetition%2 == 1 {
-			list[i] = n - 1 - i
-		}
-	}
-	return list
 }

@@ -8,6 +8,7 @@ import (
 
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
 	"github.com/corelane/corelane/internal/bench/workerresult"
+	"github.com/corelane/corelane/internal/stat"
 )
 
 func measureRings(ctx context.Context, s *workersRun) (err error) {
@@ -20,7 +21,7 @@ func measureRings(ctx context.Context, s *workersRun) (err error) {
 		s.result.Rings = append(s.result.Rings, workerresult.Ring{Size: size})
 	}
 	for repetition := range s.ringRepetitions() {
-		for _, i := range order(repetition, len(s.Sizes)) {
+		for _, i := range stat.Turns(repetition, len(s.Sizes)) {
 			r := &s.result.Rings[i]
 			s.Step(fmt.Sprintf("rings of %d, round %d of %d", r.Size, repetition+1, s.ringRepetitions()), stepTime)
 			sample, err := l.sample(ctx, &workerresult.Mode{Name: "hybrid", Ring: r.Size}, false)

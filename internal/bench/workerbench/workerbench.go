@@ -19,6 +19,7 @@ import (
 	"github.com/corelane/corelane/internal/bench/scenario"
 	"github.com/corelane/corelane/internal/bench/workerresult"
 	"github.com/corelane/corelane/internal/input"
+	"github.com/corelane/corelane/internal/procfs"
 )
 
 // Measure is one kind of measurement.
@@ -212,12 +213,8 @@ const (
 
 // controlCPU is a CPU without a poller, or else the finisher's: threads would have to wait beside a real-time thread.
 func (s *workersRun) controlCPU() (int, error) {
-	online, err := os.ReadFile(filepath.Join(s.Root, "sys/devices/system/cpu/online"))
-	if err != nil {
-		return 0, err
-	}
-	list, err := bench.ParseCPUs(string(online))
-	for _, cpu := range list {
+	online, err := procfs.Root(s.Root).CPUs("online")
+	for _, cpu := range online.IDs() {
 		if cpu != s.WorkerCPU && cpu != s.PollerCPU && cpu != s.Generator {
 			return cpu, err
 		}

@@ -3,7 +3,6 @@ package workerbench
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -72,12 +71,6 @@ func TestSearch(t *testing.T) {
 	failure := errors.New("no")
 	if _, err := search(64, 8192, func(int) (bool, error) { return false, failure }); !errors.Is(err, failure) {
 		t.Error(err)
-	}
-}
-
-func TestOrder(t *testing.T) {
-	if got := fmt.Sprint(order(0, 3), order(1, 3), order(2, 3)); got != "[0 1 2] [2 1 0] [0 1 2]" {
-		t.Error(got)
 	}
 }
 

@@ -37,13 +37,22 @@ func TasksBetween(a, b map[int]Task) map[int]Task {
 	return out
 }
 
-// CgroupBetween returns the present limits with the counts of the window.
-func CgroupBetween(a, b Cgroup) Cgroup {
-	if a.Path == b.Path {
-		b.Periods, b.Throttled, b.ThrottledNS = b.Periods-a.Periods, b.Throttled-a.Throttled, b.ThrottledNS-
-			a.ThrottledNS
+// CgroupBetween returns the group that was throttled most in the window, with the present limits; without any that was,
+// the process's own group.
+func CgroupBetween(a, b []Cgroup) (most Cgroup) {
+	for i, c := range b {
+		for _, was := range a {
+			if was.Path == c.Path {
+				c.Periods, c.Throttled, c.ThrottledNS = c.Periods-was.Periods, c.Throttled-was.Throttled,
+					c.ThrottledNS-was.ThrottledNS
+			}
+		}
+		c.Shares = b[0].Shares
+		if i == 0 || c.ThrottledNS > most.ThrottledNS {
+			most = c
+		}
 	}
-	return b
+	return most
 }
 
 const faultPages = 512

@@ -8,10 +8,12 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/corelane/corelane/internal/cpuset"
 	"github.com/corelane/corelane/internal/procfs"
 )
 
-// Cgroup is the control group that limits the CPU time of a process: its own, or the one above it that has a quota.
+// Cgroup is the control group that limits the CPU time of a process: of its own and those above it that have a quota,
+// the one that was throttled most.
 type Cgroup struct {
 	Path        string `json:"path"`     // "/machine.slice/router"
 	Dir         string `json:"dir"`      // directory of its files, below the root
@@ -21,31 +23,47 @@ type Cgroup struct {
 	Periods     int64  `json:"periods"`      // cpu.stat nr_periods
 	Throttled   int64  `json:"throttled"`    // nr_throttled
 	ThrottledNS int64  `json:"throttled_ns"` // summed over its CPUs
+	Shares      int64  `json:"shares"`       // cpu.shares of its own group (usually 1024) or cpu.weight (usually 100)
 }
 
-// cgroup returns the nearest control group of a process that has a quota, or its own if none has.
-func (r Root) cgroup(pid int) (Cgroup, error) {
+// cgroups returns the control groups of a process: its own first, then those above it that have a quota.
+func (r Root) cgroups(pid int) (out []Cgroup, err error) {
 	text, err := r.proc().Read(fmt.Sprintf("proc/%d/cgroup", pid))
 	if err != nil {
-		return Cgroup{}, err
+		return nil, err
 	}
 	path, version := procfs.ParseCgroup(text, "cpu")
 	if version == 0 && text != "" {
-		return Cgroup{}, fmt.Errorf("/proc/%d/cgroup names no group that limits CPU time", pid)
+		return nil, fmt.Errorf("/proc/%d/cgroup names no group that limits CPU time", pid)
 	}
-	var first Cgroup
 	for at := path; ; at = filepath.Dir(at) {
-		c := r.limits(at, version)
-		if c.QuotaUS > 0 {
-			return c, nil
-		}
-		if at == path {
-			first = c
+		if c := r.limits(at, version); c.QuotaUS > 0 || at == path {
+			out = append(out, c)
 		}
 		if at == "/" || at == "." {
-			return first, nil
+			return out, nil
 		}
 	}
+}
+
+// Cpuset returns the file with the CPUs of a process's control group, and these; "": there is none.
+func (r Root) Cpuset(pid int) (file string, cpus cpuset.Set) {
+	text, err := r.proc().Read(fmt.Sprintf("proc/%d/cgroup", pid))
+	if err != nil {
+		return "", cpus
+	}
+	path, version := procfs.ParseCgroup(text, "cpuset")
+	dir := filepath.Join("/sys/fs/cgroup", path)
+	effective := "cpuset.cpus.effective"
+	if version == 1 {
+		dir, effective = filepath.Join("/sys/fs/cgroup/cpuset", path), "cpuset.effective_cpus"
+	}
+	list, err := r.text(dir, effective)
+	if err != nil || path == "/" {
+		return "", cpus
+	}
+	cpus, _ = cpuset.Parse(list)
+	return filepath.Join(dir, "cpuset.cpus"), cpus
 }
 
 // Frozen returns the file that thaws the control group of a process, and what to write to it; "": it is not frozen.
@@ -86,6 +104,11 @@ func (r Root) limits(path string, version int) Cgroup {
 		c.Periods, c.Throttled = count(keys["nr_periods"]), count(keys["nr_throttled"])
 		c.ThrottledNS = count(keys["throttled_time"]) + 1000*count(keys["throttled_usec"])
 		r.quota(&c)
+		for _, file := range []string{"cpu.shares", "cpu.weight"} { // version 1 or 2
+			if text, err := r.text(dir, file); err == nil {
+				c.Shares = count(text)
+			}
+		}
 		return c
 	}
 	return c

@@ -26,6 +26,8 @@ type Thread struct {
 	State   string     `json:"state,omitempty"`
 	Tracer  int        `json:"tracer,omitempty"` // process that traces it
 	LastCPU int        `json:"last_cpu"`
+	Policy  int        `json:"policy,omitempty"` // SCHED_ of sched(7)
+	Nice    int        `json:"nice,omitempty"`
 	Ended   bool       `json:"ended,omitempty"` // since its details were read
 }
 
@@ -44,7 +46,7 @@ func (r Root) Thread(tid int) (t Thread, ok bool) {
 	}
 	t.Command = r.proc().CommandLine(tid)
 	if task, err := r.proc().Process(tid); err == nil {
-		t.Kernel, t.LastCPU = task.Kernel(), task.LastCPU
+		t.Kernel, t.LastCPU, t.Policy, t.Nice = task.Kernel(), task.LastCPU, task.Policy, task.Nice
 	}
 	t.Parent = r.proc().Name(int(count(keys["PPid"])))
 	groups, _ := r.proc().Read(dir + "/cgroup")
@@ -87,8 +89,7 @@ func (r Root) IRQAffinity(irq int) (allowed, effective cpuset.Set) {
 
 // Online returns the CPUs that are online.
 func (r Root) Online() cpuset.Set {
-	text, _ := r.text("sys/devices/system/cpu/online")
-	set, _ := cpuset.Parse(text)
+	set, _ := r.proc().CPUs("online")
 	return set
 }
 

@@ -2,6 +2,7 @@
 package host
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -60,8 +61,9 @@ func TestTake(t *testing.T) {
 		s.Softirqs[0].Counts[2] != 6 {
 		t.Errorf("%+v", s)
 	}
-	if c := s.Cgroup; c.Path != "/a" || c.QuotaUS != 50000 || c.Throttled != 4 || c.ThrottledNS != 5000 ||
-		c.Dir != "/sys/fs/cgroup/cpu/a" {
+	none := []Cgroup{{Path: "/a/b"}, {Path: "/a"}}
+	if c := CgroupBetween(none, s.Cgroups); c.Path != "/a" || c.QuotaUS != 50000 || c.Throttled != 4 ||
+		c.ThrottledNS != 5000 || c.Dir != "/sys/fs/cgroup/cpu/a" {
 		t.Errorf("the quota of the parent group: %+v", c)
 	}
 	thread, ok := r.Thread(101)
@@ -92,14 +94,50 @@ func TestVersion2(t *testing.T) {
 	r := tree(t, map[string]string{"proc/7/cgroup": "0::/g",
 		"sys/fs/cgroup/g/cpu.stat": "usage_usec 5\nnr_periods 3\nnr_throttled 2\nthrottled_usec 9",
 		"sys/fs/cgroup/g/cpu.max":  "20000 100000"})
-	c, err := r.cgroup(7)
-	if err != nil || c.QuotaUS != 20000 || c.ThrottledNS != 9000 || c.Version != 2 || c.Dir != "/sys/fs/cgroup/g" {
+	groups, err := r.cgroups(7)
+	if err != nil || len(groups) != 1 {
+		t.Fatal(groups, err)
+	}
+	if c := groups[0]; c.QuotaUS != 20000 || c.ThrottledNS != 9000 || c.Version != 2 || c.Dir != "/sys/fs/cgroup/g" {
 		t.Errorf("%+v, %v", c, err)
 	}
 	r = tree(t, map[string]string{"proc/7/cgroup": "0::/g", "sys/fs/cgroup/g/cpu.stat": "",
 		"sys/fs/cgroup/g/cpu.max": "max 100000"})
-	if c, err = r.cgroup(7); err != nil || c.QuotaUS != 0 {
+	groups, err = r.cgroups(7)
+	if c := groups[0]; err != nil || c.QuotaUS != 0 {
 		t.Errorf("%+v, %v", c, err)
+	}
+}
+
+// Of several groups with a quota the one is named that was throttled, and the shares are those of the process's own.
+func TestThrottledAbove(t *testing.T) {
+	files := map[string]string{"proc/7/cgroup": "0::/a/b", "sys/fs/cgroup/a/b/cpu.weight": "1"}
+	for _, dir := range []string{"/a", "/a/b"} {
+		files["sys/fs/cgroup"+dir+"/cpu.stat"] = "nr_periods 9\nnr_throttled 0\nthrottled_usec 0"
+		files["sys/fs/cgroup"+dir+"/cpu.max"] = "50000 100000"
+	}
+	before, err := tree(t, files).cgroups(7)
+	files["sys/fs/cgroup/a/cpu.stat"] = "nr_periods 19\nnr_throttled 4\nthrottled_usec 70"
+	after, err2 := tree(t, files).cgroups(7)
+	c := CgroupBetween(before, after)
+	if err := errors.Join(err, err2); err != nil || c.Path != "/a" || c.Periods != 10 || c.ThrottledNS != 70000 ||
+		c.Shares != 1 {
+		t.Errorf("%+v, %v", c, err)
+	}
+	if c := CgroupBetween(before, before); c.Path != "/a/b" || c.Throttled != 0 {
+		t.Errorf("%+v", c)
+	}
+}
+
+func TestCpuset(t *testing.T) {
+	r := tree(t, map[string]string{"proc/7/cgroup": "0::/a", "sys/fs/cgroup/a/cpuset.cpus.effective": "2-3",
+		"proc/8/cgroup": "4:cpuset:/b", "sys/fs/cgroup/cpuset/b/cpuset.effective_cpus": "0",
+		"proc/9/cgroup": "0::/", "sys/fs/cgroup/cpuset.cpus.effective": "0-3"})
+	for pid, want := range map[int]string{7: "/sys/fs/cgroup/a/cpuset.cpus 2-3",
+		8: "/sys/fs/cgroup/cpuset/b/cpuset.cpus 0", 9: " ", 10: " "} {
+		if file, cpus := r.Cpuset(pid); file+" "+cpus.String() != want {
+			t.Errorf("%d: %s %s, not %s", pid, file, cpus, want)
+		}
 	}
 }
 

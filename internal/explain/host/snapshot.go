@@ -20,8 +20,10 @@ type Snapshot struct {
 	Softirqs   []Line
 	Tasks      map[int]Task  // by tid
 	Waited     map[int]int64 // ns for which each thread was ready to run without a CPU, by tid
-	Cgroup     Cgroup
-	Unread     []string // what could not be read, and why
+	Cgroups    []Cgroup
+	Split      int64         // transparent hugepages that the kernel split, since boot
+	Throttled  map[int]int64 // times that a CPU was slowed down for heat, since boot, by CPU
+	Unread     []string      // what could not be read, and why
 }
 
 // Root is the root directory of a machine's files: "/", or that of a captured machine.
@@ -75,7 +77,8 @@ func (r Root) Take(pid int, workers []int) *Snapshot {
 	var err error
 	s.Tasks, err = r.tasks()
 	unread("/proc", err)
-	s.Cgroup, err = r.cgroup(pid)
+	s.Split, s.Throttled = r.splitPages(), r.throttled()
+	s.Cgroups, err = r.cgroups(pid)
 	unread("control group", err)
 	return s
 }
@@ -86,7 +89,8 @@ func (r Root) waited(pid, tid int) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	return procfs.ParseRunDelay(text)
+	_, waited, err := procfs.ParseSchedstat(text)
+	return waited, err
 }
 
 // tasks returns the threads of all processes, without those that end meanwhile.

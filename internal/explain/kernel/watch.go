@@ -87,21 +87,27 @@ func prune(spec *ebpf.CollectionSpec) (missing []string, err error) {
 		if name == workersProgOnSwitch {
 			return nil, fmt.Errorf("the kernel has no sched_switch to watch: %w", err)
 		}
-		missing = append(missing, p.AttachTo)
+		if name != workersProgOnFreezerV1 { // a kernel without version 1 of control groups does not need it
+			missing = append(missing, p.AttachTo)
+		}
 		delete(spec.Programs, name)
 	}
 	slices.Sort(missing)
 	return missing, nil
 }
 
-// load loads the programs. If that fails, it tries without the one that hooks a function, which some kernels refuse.
+// load loads the programs. If that fails, it tries without those that hook a function, which some kernels refuse.
 func load(spec *ebpf.CollectionSpec, missing *[]string) (*ebpf.Collection, error) {
 	coll, err := ebpf.NewCollection(spec)
-	if err == nil || spec.Programs[workersProgOnFaultEnd] == nil {
-		return coll, err
+	if err == nil {
+		return coll, nil
 	}
-	delete(spec.Programs, workersProgOnFaultEnd)
-	*missing = append(*missing, FaultTime)
+	for name, p := range spec.Programs {
+		if !strings.HasPrefix(p.SectionName, "tp_btf/") {
+			delete(spec.Programs, name)
+			*missing = append(*missing, p.AttachTo)
+		}
+	}
 	return ebpf.NewCollection(spec)
 }
 
@@ -136,8 +142,12 @@ func (w *Watcher) attach() error {
 	now := uint64(monotonic())
 	for _, t := range w.targets {
 		worker := workersWorker{Home: uint32(t.CPU), OutSince: now, Why: uint32(cmp.Or(t.Why, WhyTaken)), Assumed: 1}
+		cpu := workersCpu{Out: uint32(t.TID), SliceSince: now}
+		if t.Why == WhyMoved { // it cannot be on its CPU
+			worker.Assumed, cpu.Out = 0, 0
+		}
 		err := errors.Join(w.coll.Maps[workersMapWorkers].Put(uint32(t.TID), worker),
-			w.coll.Maps[workersMapCpus].Put(uint32(t.CPU), workersCpu{Out: uint32(t.TID), SliceSince: now}))
+			w.coll.Maps[workersMapCpus].Put(uint32(t.CPU), cpu))
 		if err != nil {
 			return fmt.Errorf("eBPF map: %w", err)
 		}

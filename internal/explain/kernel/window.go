@@ -19,6 +19,7 @@ const (
 	KindSignal                   // tid that sent the process a stop or continue signal; Why is its number
 	KindAffinity                 // tid that changed the worker's affinity
 	KindTraced                   // tid that attached to the worker or stopped it by ptrace
+	KindFreezer                  // tid that froze or thawed a control group
 )
 
 // Why a worker was away from its CPU.
@@ -68,7 +69,7 @@ type Sum struct {
 	Longest int64  `json:"longest_ns"`
 	PID     int    `json:"pid,omitempty"`
 	Name    string `json:"name,omitempty"`
-	// of a thread: the process that started its process
+	// the process that started the process of a thread
 	Parent     int    `json:"parent,omitempty"`
 	ParentName string `json:"parent_name,omitempty"`
 }

@@ -94,6 +94,8 @@ const (
 	workersProgOnCallFunctionSingleEnd = "on_call_function_single_end"
 	workersProgOnFault                 = "on_fault"
 	workersProgOnFaultEnd              = "on_fault_end"
+	workersProgOnFreeze                = "on_freeze"
+	workersProgOnFreezerV1             = "on_freezer_v1"
 	workersProgOnIpi                   = "on_ipi"
 	workersProgOnIpiMask               = "on_ipi_mask"
 	workersProgOnIrq                   = "on_irq"
@@ -112,6 +114,7 @@ const (
 	workersProgOnSwitch                = "on_switch"
 	workersProgOnSyscall               = "on_syscall"
 	workersProgOnSyscallEnd            = "on_syscall_end"
+	workersProgOnThaw                  = "on_thaw"
 	workersProgOnTlbFlush              = "on_tlb_flush"
 	workersVarDaemonPid                = "daemon_pid"
 	workersVarLostRecords              = "lost_records"
@@ -175,6 +178,8 @@ type workersProgramSpecs struct {
 	OnCallFunctionSingleEnd *ebpf.ProgramSpec `ebpf:"on_call_function_single_end"`
 	OnFault                 *ebpf.ProgramSpec `ebpf:"on_fault"`
 	OnFaultEnd              *ebpf.ProgramSpec `ebpf:"on_fault_end"`
+	OnFreeze                *ebpf.ProgramSpec `ebpf:"on_freeze"`
+	OnFreezerV1             *ebpf.ProgramSpec `ebpf:"on_freezer_v1"`
 	OnIpi                   *ebpf.ProgramSpec `ebpf:"on_ipi"`
 	OnIpiMask               *ebpf.ProgramSpec `ebpf:"on_ipi_mask"`
 	OnIrq                   *ebpf.ProgramSpec `ebpf:"on_irq"`
@@ -193,6 +198,7 @@ type workersProgramSpecs struct {
 	OnSwitch                *ebpf.ProgramSpec `ebpf:"on_switch"`
 	OnSyscall               *ebpf.ProgramSpec `ebpf:"on_syscall"`
 	OnSyscallEnd            *ebpf.ProgramSpec `ebpf:"on_syscall_end"`
+	OnThaw                  *ebpf.ProgramSpec `ebpf:"on_thaw"`
 	OnTlbFlush              *ebpf.ProgramSpec `ebpf:"on_tlb_flush"`
 }
 
@@ -287,6 +293,8 @@ type workersPrograms struct {
 	OnCallFunctionSingleEnd *ebpf.Program `ebpf:"on_call_function_single_end"`
 	OnFault                 *ebpf.Program `ebpf:"on_fault"`
 	OnFaultEnd              *ebpf.Program `ebpf:"on_fault_end"`
+	OnFreeze                *ebpf.Program `ebpf:"on_freeze"`
+	OnFreezerV1             *ebpf.Program `ebpf:"on_freezer_v1"`
 	OnIpi                   *ebpf.Program `ebpf:"on_ipi"`
 	OnIpiMask               *ebpf.Program `ebpf:"on_ipi_mask"`
 	OnIrq                   *ebpf.Program `ebpf:"on_irq"`
@@ -305,6 +313,7 @@ type workersPrograms struct {
 	OnSwitch                *ebpf.Program `ebpf:"on_switch"`
 	OnSyscall               *ebpf.Program `ebpf:"on_syscall"`
 	OnSyscallEnd            *ebpf.Program `ebpf:"on_syscall_end"`
+	OnThaw                  *ebpf.Program `ebpf:"on_thaw"`
 	OnTlbFlush              *ebpf.Program `ebpf:"on_tlb_flush"`
 }
 
@@ -316,6 +325,8 @@ func (p *workersPrograms) Close() error {
 		p.OnCallFunctionSingleEnd,
 		p.OnFault,
 		p.OnFaultEnd,
+		p.OnFreeze,
+		p.OnFreezerV1,
 		p.OnIpi,
 		p.OnIpiMask,
 		p.OnIrq,
@@ -334,6 +345,7 @@ func (p *workersPrograms) Close() error {
 		p.OnSwitch,
 		p.OnSyscall,
 		p.OnSyscallEnd,
+		p.OnThaw,
 		p.OnTlbFlush,
 	)
 }

@@ -22,7 +22,7 @@ var (
 
 	pages = template.Must(template.New("page").Funcs(template.FuncMap{
 		"percent": func(share float64) string { return fmt.Sprintf("%.1f %%", 100*share) },
-		"rate":    rate,
+		"rate":    explain.Packets,
 		"length":  length,
 		"at":      func(ns int64) string { return fmt.Sprintf("%.3f s", float64(ns)/1e9) },
 		"lines":   func(s string) []string { return strings.Split(strings.TrimSpace(s), "\n") },
@@ -97,21 +97,21 @@ func workerOf(r *explain.Report, w *explain.WorkerReport) worker {
 
 const thin = 0.002 // share of the bar: a narrower segment cannot be seen
 
+// bar has the same parts as the table, in their order.
 func bar(m *explain.Model) (out []segment) {
 	add := func(name, class string, share float64) {
 		if share >= thin {
 			out = append(out, segment{name, class, share, template.CSS(fmt.Sprintf("width:%.3f%%", 100*share))})
 		}
 	}
-	many := 0.0
 	add("forwarding", "forwarding", m.Forwarding)
-	for _, p := range m.Parts {
-		if p.Share < thin {
-			many += p.Share
+	for _, p := range m.Shown() {
+		if p.Kind == "" { // the sum of those that are too small to be shown
+			add("many small causes", class(explain.ManySmall), p.Share)
+		} else {
+			add(p.Name, class(p.Kind), p.Share)
 		}
-		add(p.Name, class(p.Kind), p.Share)
 	}
-	add("many small causes", class(explain.ManySmall), many)
 	return out
 }
 
@@ -134,16 +134,6 @@ func legend(r *explain.Report) (out []explain.Kind) {
 
 // class returns the class of a kind in the style sheet. Kinds are lower-case words with hyphens.
 func class(k explain.Kind) string { return "k-" + string(k) }
-
-func rate(pps float64) string {
-	switch {
-	case pps >= 1e6:
-		return fmt.Sprintf("%.2f M/s", pps/1e6)
-	case pps >= 1e3:
-		return fmt.Sprintf("%.1f k/s", pps/1e3)
-	}
-	return fmt.Sprintf("%.0f /s", pps)
-}
 
 func length(ns int64) string {
 	if ns >= 1e6 {

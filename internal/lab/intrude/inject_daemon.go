@@ -63,6 +63,18 @@ func (b *loadedVictim) thread(ctx context.Context, name string) (tid int, err er
 	return tid, err
 }
 
+// injectDisabled disables the port to which the traffic comes.
+func injectDisabled(ctx context.Context, b *loadedVictim) (*injection, error) {
+	set := func(ctx context.Context, disabled bool) error {
+		_, err := api.Call(ctx, b.client, apiv1.NewPortsClient, apiv1.PortsClient.Set,
+			&apiv1.PortSetRequest{Port: &apiv1.Port{Name: tenant, Disabled: disabled}, Fields: []string{"disabled"}})
+		return err
+	}
+	return &injection{culprit: Culprit{Name: "port_disabled"}, undo: func() error {
+		return set(context.WithoutCancel(ctx), false)
+	}}, set(ctx, true)
+}
+
 func (b *loadedVictim) setWorker(ctx context.Context, w *apiv1.Worker, fields ...string) error {
 	_, err := api.Call(ctx, b.client, apiv1.NewWorkersClient, apiv1.WorkersClient.Set,
 		&apiv1.WorkerSetRequest{Worker: w, Fields: fields})
@@ -157,11 +169,12 @@ func (l *victim) assign(ctx context.Context, port string, worker uint32) error {
 	return nil
 }
 
-const burst = 2048
-
-func injectBursts(ctx context.Context, b *loadedVictim) (*injection, error) {
-	return &injection{undo: nothing},
-		b.change(ctx, &apiv1.GeneratorTrial{PacketsPerSecond: 0.2 * b.capacity, Burst: burst})
+// burstsOf sends the frames in bursts of n.
+func burstsOf(n uint32) injector {
+	return func(ctx context.Context, b *loadedVictim) (*injection, error) {
+		return &injection{undo: nothing},
+			b.change(ctx, &apiv1.GeneratorTrial{PacketsPerSecond: 0.2 * b.capacity, Burst: n})
+	}
 }
 
 // apart makes each worker poll one queue of the tenant, and finish its packets.
@@ -180,19 +193,25 @@ func apart(ctx context.Context, l *victim) error {
 	return l.assign(ctx, wire, 0)
 }
 
-const elephant = 1.3 // of one worker's capacity
+const (
+	trying   = 0.1 // of the worker's capacity
+	elephant = 1.2 // of the worker's capacity for the flow
+	// bytes of its frames: the worker copies them, and the generator does not, so that it has time left for explain
+	elephantFrame = 1400
+)
 
 // injectElephant sends one flow, with more than a worker's capacity. It tries flows until one belongs to worker 0.
 func injectElephant(ctx context.Context, b *loadedVictim) (*injection, error) {
 	profile := b.profile
-	undo := func() error { return b.configure(context.WithoutCancel(ctx), profile) }
+	undo := func() error { return b.configure(context.WithoutCancel(ctx), profile, half*b.capacity) }
 	for first := range uint32(16) {
 		p := proto.CloneOf(profile)
 		for _, s := range p.Streams {
 			s.Flows.Count, s.Flows.SourcePorts, s.Flows.DestinationPorts = 1, 1, 1
+			s.Sizes = []uint32{elephantFrame}
 			s.Header[len(s.Header)-8+1] += byte(first) // the UDP source port that flows begin with
 		}
-		if err := b.configure(ctx, p); err != nil {
+		if err := b.configure(ctx, p, trying*b.capacity); err != nil {
 			return nil, err
 		}
 		before, err := b.worker(ctx, 0)
@@ -207,20 +226,33 @@ func injectElephant(ctx context.Context, b *loadedVictim) (*injection, error) {
 			return nil, err
 		}
 		if after.State.Packets-before.State.Packets > 1000 {
-			return &injection{culprit: Culprit{Port: tenant}, undo: undo}, nil
+			return &injection{culprit: Culprit{Port: tenant}, undo: undo}, b.outgrow(ctx)
 		}
 	}
 	return nil, errors.Join(undo(), fmt.Errorf("none of 16 flows reached worker 0"))
 }
 
-// configure replaces the traffic, at more than a worker's capacity.
-func (b *loadedVictim) configure(ctx context.Context, p *apiv1.GeneratorProfile) error {
+// outgrow offers more of the present flows than the worker can carry.
+func (b *loadedVictim) outgrow(ctx context.Context) error {
+	if err := b.stream.stop(ctx); err != nil {
+		return err
+	}
+	capacity, err := b.saturated(ctx, saturatedTime)
+	if err != nil {
+		return err
+	}
+	b.stream = b.flow(ctx, &apiv1.GeneratorTrial{PacketsPerSecond: elephant * capacity})
+	return nil
+}
+
+// configure replaces the traffic.
+func (b *loadedVictim) configure(ctx context.Context, p *apiv1.GeneratorProfile, rate float64) error {
 	if err := b.stream.stop(ctx); err != nil {
 		return err
 	}
 	if err := b.generator.Configure(ctx, p); err != nil {
 		return err
 	}
-	b.stream = b.flow(ctx, &apiv1.GeneratorTrial{PacketsPerSecond: elephant * b.capacity})
+	b.stream = b.flow(ctx, &apiv1.GeneratorTrial{PacketsPerSecond: rate})
 	return nil
 }

@@ -31,7 +31,7 @@ func injectSoftirq(_ context.Context, b *loadedVictim) (*injection, error) {
 	if err != nil {
 		return nil, errors.Join(err, c.remove())
 	}
-	return &injection{culprit: Culprit{Name: "NET_RX"}, undo: func() error {
+	return &injection{culprit: Culprit{Name: "NET_RX"}, netns: c.to, undo: func() error {
 		return errors.Join(i.Stop(), c.remove())
 	}}, nil
 }

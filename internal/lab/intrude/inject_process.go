@@ -54,7 +54,7 @@ func (b *loadedVictim) quota(us int) (*injection, error) {
 func groupOf(pid int, top string) (string, error) {
 	text, err := procfs.Host.Read(fmt.Sprintf("proc/%d/cgroup", pid))
 	controller, want := filepath.Base(top), 1
-	if top == "/sys/fs/cgroup" {
+	if top == "/sys/fs/cgroup" || top == "/sys/fs/cgroup/unified" {
 		controller, want = "", 2
 	}
 	if group, version := procfs.ParseCgroup(text, controller); version == want {

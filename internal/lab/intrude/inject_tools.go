@@ -10,11 +10,14 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/corelane/corelane/internal/process"
+	"github.com/corelane/corelane/internal/procfs"
+	"github.com/corelane/corelane/internal/wait"
 )
 
 // --- Disturbances by the tools of a host. ---
@@ -47,12 +50,37 @@ func runs(onWorker bool, script string, programs ...string) injector {
 		if err != nil {
 			return nil, err
 		}
-		return &injection{undo: func() error {
+		return &injection{pid: p.Pid, undo: func() error {
 			if p.Ended() != nil { // a remedy may end it
 				return nil
 			}
 			return p.Stop()
 		}}, nil
+	}
+}
+
+// samples runs a profiler, and waits until it has opened its counters.
+func samples(script, program string) injector {
+	return func(ctx context.Context, b *loadedVictim) (*injection, error) {
+		i, err := runs(false, script, program)(ctx, b)
+		if err != nil {
+			return nil, err
+		}
+		within, cancel := context.WithTimeout(ctx, startTimeout)
+		defer cancel()
+		err = wait.Until(within, 20*time.Millisecond, func() (bool, error) {
+			files, err := procfs.Host.Files(i.pid)
+			for _, to := range files {
+				if strings.Contains(to, "perf_event") {
+					return true, nil
+				}
+			}
+			return false, err
+		})
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("%s opens no counters: %w", program, err), i.undo())
+		}
+		return i, nil
 	}
 }
 
@@ -80,26 +108,27 @@ func injectSignal(_ context.Context, b *loadedVictim) (*injection, error) {
 
 // injectFreezer freezes the process's control group: for 50 ms once a second, or until it is thawed.
 func injectFreezer(always bool) injector {
-	return func(_ context.Context, b *loadedVictim) (*injection, error) {
-		g, err := b.newGroup("/sys/fs/cgroup/freezer", "cgroup.procs")
-		file, frozen, thawed := "freezer.state", "FROZEN", "THAWED"
+	return func(ctx context.Context, b *loadedVictim) (*injection, error) {
+		g, err := b.newGroup("/sys/fs/cgroup/unified", "cgroup.procs") // beside version 1
 		if errors.Is(err, fs.ErrNotExist) {
 			g, err = b.newGroup("/sys/fs/cgroup", "cgroup.procs")
-			file, frozen, thawed = "cgroup.freeze", "1", "0"
 		}
 		if err != nil {
 			return nil, err
 		}
-		set := func(state string) error { return write(filepath.Join(g.dir, file), state) }
+		file := filepath.Join(g.dir, "cgroup.freeze")
+		thaw := func() error { return errors.Join(write(file, "0"), g.leave()) }
 		if always {
-			return &injection{undo: func() error { return errors.Join(set(thawed), g.leave()) }}, set(frozen)
+			return &injection{undo: thaw}, write(file, "1")
 		}
-		stop := every(time.Second, func() error {
-			err := set(frozen)
-			time.Sleep(stopFor)
-			return errors.Join(err, set(thawed))
-		})
-		return &injection{undo: func() error { return errors.Join(stop(), g.leave()) }}, nil
+		i, err := runs(false, fmt.Sprintf("while :; do echo 1 >%[1]s; sleep 0.05; echo 0 >%[1]s; sleep 0.95; done",
+			file))(ctx, b)
+		if err != nil {
+			return nil, errors.Join(err, thaw())
+		}
+		ended := i.undo
+		i.undo = func() error { return errors.Join(ended(), thaw()) }
+		return i, nil
 	}
 }
 
@@ -129,6 +158,27 @@ func (b *loadedVictim) newGroup(top, member string) (*group, error) {
 	return g, nil
 }
 
+// injectCpuset moves the process into a control group whose CPUs do not include the worker's.
+func injectCpuset(_ context.Context, b *loadedVictim) (*injection, error) {
+	const top = "/sys/fs/cgroup/cpuset"
+	home, err := groupOf(b.PID(), top)
+	if err != nil {
+		return nil, errMissing{"cpuset of cgroup v1"}
+	}
+	dir := filepath.Join(top, fmt.Sprintf("corelane-intrude-%d", os.Getpid()))
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		return nil, err
+	}
+	enter := func(to string) error { return write(filepath.Join(to, "cgroup.procs"), strconv.Itoa(b.PID())) }
+	undo := func() error { return errors.Join(enter(home), removeGroup(dir)) }
+	mems, err := os.ReadFile(filepath.Join(home, "cpuset.effective_mems"))
+	if err := errors.Join(err, write(filepath.Join(dir, "cpuset.mems"), string(mems)),
+		write(filepath.Join(dir, "cpuset.cpus"), strconv.Itoa(b.control())), enter(dir)); err != nil {
+		return nil, errors.Join(err, undo())
+	}
+	return &injection{culprit: Culprit{Name: filepath.Base(dir)}, undo: undo}, nil
+}
+
 // injectShares gives the process next to no share of its CPU, beside a thread that never sleeps.
 func injectShares(ctx context.Context, b *loadedVictim) (*injection, error) {
 	g, err := b.newGroup("/sys/fs/cgroup/cpu", "cgroup.procs")
@@ -156,8 +206,9 @@ func injectShares(ctx context.Context, b *loadedVictim) (*injection, error) {
 func injectUprobes(ctx context.Context, b *loadedVictim) (*injection, error) {
 	const script = `exe=$(readlink /proc/$PID/exe)
 perf probe -q -x $exe --add cl_walk=graph_walk --add cl_rx=port_rx || exit 1
-trap 'kill $!; wait; perf probe -q -d "probe_corelaned:cl_*"; exit' TERM
+trap 'kill $!' TERM
 perf stat -a -e 'probe_corelaned:cl_*' sleep 1000 &
-wait`
+wait
+perf probe -q -d 'probe_corelaned:cl_*'`
 	return runs(false, script, "perf")(ctx, b)
 }

@@ -9,7 +9,6 @@ package intrude
 import (
 	"fmt"
 	"os"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"time"
@@ -17,6 +16,7 @@ import (
 	"github.com/corelane/corelane/internal/bench"
 	"github.com/corelane/corelane/internal/cpuset"
 	"github.com/corelane/corelane/internal/input"
+	"github.com/corelane/corelane/internal/procfs"
 )
 
 // Options of all measurements.
@@ -44,11 +44,8 @@ const maxWindow = 10 * time.Second
 
 // prepare checks the options against the machine.
 func (o *Options) prepare() error {
-	text, err := os.ReadFile(filepath.Join(o.Root, "sys/devices/system/cpu/online"))
-	if err != nil {
-		return err
-	}
-	if o.online, err = cpuset.Parse(string(text)); err != nil {
+	var err error
+	if o.online, err = procfs.Root(o.Root).CPUs("online"); err != nil {
 		return err
 	}
 	for _, c := range []struct {
@@ -104,18 +101,6 @@ func (o *Options) others() []int {
 }
 
 func (o *Options) say(format string, args ...any) { o.Say(fmt.Sprintf(format, args...)) }
-
-// order returns the turns of n things in a repetition: forwards and backwards alternately.
-func order(repetition, n int) []int {
-	list := make([]int, n)
-	for i := range list {
-		list[i] = i
-		if repetition%2 == 1 {
-			list[i] = n - 1 - i
-		}
-	}
-	return list
-}
 
 // self is the path of this program, which also runs as the intruder.
 func self() (string, error) {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/corelane/corelane/internal/cpuset"
 	"github.com/corelane/corelane/internal/explain"
+	"github.com/corelane/corelane/internal/procfs"
 	"github.com/corelane/corelane/internal/stat"
 )
 
@@ -46,9 +47,43 @@ func TestJudge(t *testing.T) {
 			"NET_RX is not the culprit, IRQ of [36], or BLOCK"},
 	} {
 		o := Outcome{Expected: c.expected, Wanted: c.wanted, Seconds: c.seconds}
-		o.judge(&explain.Report{Causes: c.causes})
+		o.judge(&explain.Report{Causes: c.causes}, "")
 		if o.Why != c.why || o.Passed != (c.why == "") {
 			t.Errorf("%s: passed %v, '%s'; want '%s'", name, o.Passed, o.Why, c.why)
+		}
+	}
+}
+
+// A steal that the lab measured in the same time is not explain's mistake if the true cause comes second. More steal
+// than was measured, or a true cause that does not matter, fails.
+func TestJudgeAfterSteal(t *testing.T) {
+	steal := func(ms int64, pps float64) explain.Cause {
+		return explain.Cause{Kind: explain.Steal, LostNS: ms * 1e6, PPS: pps}
+	}
+	tlb := explain.Cause{Kind: explain.TLBShootdown, Name: "svc-debug"}
+	minor := explain.Cause{Kind: explain.TLBShootdown, Minor: true}
+	const failed = "steal is not tlb-shootdown"
+	for name, c := range map[string]struct {
+		stolen float64
+		causes []explain.Cause
+		why    string
+	}{
+		"as measured":            {0.01, []explain.Cause{steal(50, 0.1e6), tlb}, ""},
+		"a quarter more":         {0.01, []explain.Cause{steal(62, 0.12e6), tlb}, ""},
+		"more time than that":    {0.01, []explain.Cause{steal(64, 0.1e6), tlb}, failed},
+		"more packets than that": {0.01, []explain.Cause{steal(50, 0.13e6), tlb}, failed},
+		"nothing was measured":   {0, []explain.Cause{steal(50, 0.1e6), tlb}, failed},
+		"steal alone":            {0.01, []explain.Cause{steal(50, 0.1e6)}, failed},
+		"a minor second":         {0.01, []explain.Cause{steal(50, 0.1e6), minor}, failed},
+		"a wrong second": {0.01, []explain.Cause{steal(50, 0.1e6), {Kind: explain.IRQ}},
+			"irq is not tlb-shootdown"},
+		"third": {0.01, []explain.Cause{steal(50, 0.1e6), {Kind: explain.IRQ}, tlb},
+			"irq is not tlb-shootdown"},
+	} {
+		o := Outcome{Expected: kinds(explain.TLBShootdown), Stolen: c.stolen, Seconds: 5, Offered: 10e6}
+		o.judge(&explain.Report{Causes: c.causes, Seconds: 5}, "")
+		if o.Why != c.why || o.Passed != (c.why == "") || o.Passed && o.Ahead != "steal" {
+			t.Errorf("%s: passed %v after '%s', '%s'; want '%s'", name, o.Passed, o.Ahead, o.Why, c.why)
 		}
 	}
 }
@@ -198,11 +233,12 @@ func TestDraw(t *testing.T) {
 }
 
 func TestScore(t *testing.T) {
-	got := Score([]Outcome{{First: true, Offered: 10e6, During: 6e6, Said: 4e6},
+	got := Score([]Outcome{{Why: "it could not be run", Misranked: "it could not be run"},
+		{First: true, Offered: 10e6, During: 6e6, Said: 4e6},
 		{First: true, Misranked: "no", Offered: 10e6, During: 5e6, Said: 1e6}, {Offered: 10e6, During: 10e6},
 		{Skipped: "needs perf"}})
-	want := "3 cases: a true cause came first in 2 of 3; all that cost more than 2 % were found, in their order, in " +
-		"2 of 3; 1 of 2 costs were within 25 %, and the median was off by 40 %"
+	want := "4 cases: a true cause came first in 2 of 4; all that cost more than 2 % were found, in their order, in " +
+		"2 of 4; 1 of 2 costs were within 25 %, and the median was off by 40 %"
 	if got != want {
 		t.Errorf("%s\nnot\n%s", got, want)
 	}
@@ -252,6 +288,16 @@ func TestMedian(t *testing.T) {
 	}
 }
 
+func TestStolenShare(t *testing.T) {
+	before := procfs.CPUTime{User: 100, Steal: 40}
+	if share := stolenShare(procfs.CPUTime{User: 198, Steal: 42}.Since(before)); share != 0.02 {
+		t.Error(share)
+	}
+	if share := stolenShare(before.Since(before)); share != 0 {
+		t.Error(share)
+	}
+}
+
 func TestMarkdown(t *testing.T) {
 	all := []Outcome{
 		{Case: "hog", Expected: kinds(explain.ForeignThread), Found: explain.Cause{Kind: explain.ForeignThread,
@@ -263,6 +309,14 @@ func TestMarkdown(t *testing.T) {
 	want := "| hog | 1 of 2 | foreign-thread | foreign-thread or irq | cl-hog 7 | 6.0 | 1.00 to 2.00 | 2.00 to 3.00 |"
 	if table := Markdown(all); !strings.Contains(table, want) {
 		t.Errorf("no '%s' in\n%s", want, table)
+	}
+	all[0].Uneven = []float64{9e6}
+	if table := Markdown(all); !strings.Contains(table, "| 1 of 2 (1 repeated: the machine disturbed them) |") {
+		t.Errorf("repeated runs are missing in\n%s", table)
+	}
+	all[0].Ahead = "steal"
+	if table := Markdown(all); !strings.Contains(table, "| foreign-thread or irq (after steal, which was measured, ") {
+		t.Errorf("what came first is missing in\n%s", table)
 	}
 	if err := Passed(all); err == nil || err.Error() != "1 of 2 runs failed: hog: irq is not it" {
 		t.Error(err)

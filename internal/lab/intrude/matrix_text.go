@@ -51,7 +51,7 @@ func Passed(all []Outcome) error {
 func HalfOff(all []Outcome) (median float64, n int) {
 	var off []float64
 	for i := range all {
-		if o := &all[i]; o.Skipped == "" && o.Unpriced == "" && o.Cost() >= cheap*o.Offered {
+		if o := &all[i]; o.Skipped == "" && o.Unpriced == "" && o.Offered > 0 && o.Cost() >= cheap*o.Offered {
 			off = append(off, o.off())
 		}
 	}
@@ -85,23 +85,32 @@ func fixedText(runs []Outcome) string {
 }
 
 func passedText(runs []Outcome) string {
-	n := 0
+	n, repeated := 0, 0
 	for _, o := range runs {
 		if o.Passed {
 			n++
 		}
+		repeated += len(o.Uneven)
 	}
-	return fmt.Sprintf("%d of %d", n, len(runs))
+	text := fmt.Sprintf("%d of %d", n, len(runs))
+	if repeated > 0 {
+		text += fmt.Sprintf(" (%d repeated: the machine disturbed them)", repeated)
+	}
+	return text
 }
 
 func foundText(runs []Outcome) string {
 	var found []explain.Kind
+	after := ""
 	for _, o := range runs {
 		if !slices.Contains(found, o.Found.Kind) {
 			found = append(found, o.Found.Kind)
 		}
+		if o.Ahead != "" {
+			after = " (after " + o.Ahead + ", which was measured, too)"
+		}
 	}
-	return kindText(found)
+	return kindText(found) + after
 }
 
 func slowest(runs []Outcome) (seconds float64) {

@@ -75,7 +75,7 @@ func MeasurePartitioning(ctx context.Context, o Options) (r *PartitionTable, err
 		r.Rows = append(r.Rows, PartitionRow{State: s})
 	}
 	for repetition := range o.Repetitions {
-		for _, i := range order(repetition, len(r.Rows)) {
+		for _, i := range stat.Turns(repetition, len(r.Rows)) {
 			row := &r.Rows[i]
 			o.say("round %d of %d: %s", repetition+1, o.Repetitions, row.State.Title())
 			s, err := l.sample(ctx, row.State)

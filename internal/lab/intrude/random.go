@@ -23,8 +23,10 @@ func Random(ctx context.Context, o Options, seed uint64, d time.Duration, each f
 	for round, end := uint64(0), time.Now().Add(d); round == 0 || time.Now().Before(end); round++ {
 		c := draw(rand.New(rand.NewPCG(seed, round)), o.Window)
 		o.say("%s", c.Summary)
-		if err := o.matrixCase(ctx, c, each); err != nil {
+		if err := o.matrixCase(ctx, c, each); ctx.Err() != nil {
 			return fmt.Errorf("%s: %w", c.Name, err)
+		} else if err != nil { // it counts as not found
+			each(Outcome{Case: c.Name, Expected: c.Kinds, Why: err.Error(), Misranked: err.Error()})
 		}
 	}
 	return nil
@@ -54,8 +56,9 @@ func draw(r *rand.Rand, window time.Duration) Case {
 	}
 	c.Summary = fmt.Sprintf("%s at %.0f %% load", strings.Join(texts, "; "), 100*c.Load)
 	c.inject = together(c.parts)
-	// disturbances that cost nothing may be anything; those that do have to be found and ranked
-	c.Kinds = append(kindsOf(c.parts), explain.Nothing, explain.ManySmall)
+	// disturbances that cost nothing may be anything; those that do have to be found and ranked. A hypervisor may
+	// disturb at any time.
+	c.Kinds = append(kindsOf(c.parts), explain.Nothing, explain.ManySmall, explain.Steal)
 	return c
 }
 
@@ -96,8 +99,8 @@ var pool = []func(*rand.Rand) (part, string){
 	},
 	func(r *rand.Rand) (part, string) {
 		hz := between(r, 5000, 30000)
-		script := fmt.Sprintf("exec perf record -q -a -F %d -o $DIR/perf.data", hz)
-		return part{kind: explain.TimerTick, inject: runs(false, script, "perf")},
+		script := fmt.Sprintf("exec perf record -q -a -F %d --synth=no -o $DIR/perf.data", hz)
+		return part{kind: explain.TimerTick, inject: samples(script, "perf")},
 			fmt.Sprintf("perf, %d samples a second", hz)
 	},
 	func(r *rand.Rand) (part, string) {
@@ -127,7 +130,7 @@ func Score(all []Outcome) string {
 		n++
 		first += one(o.First)
 		ranked += one(o.Misranked == "")
-		if o.Cost() >= cheap*o.Offered {
+		if o.Offered > 0 && o.Cost() >= cheap*o.Offered {
 			costs++
 			right += one(o.off() <= priced)
 		}

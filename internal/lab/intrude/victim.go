@@ -2,6 +2,7 @@
 package intrude
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -34,6 +35,8 @@ const (
 type setting struct {
 	both   bool // traffic in both directions
 	second bool // another worker, beside the generator, and two queues for each port
+	small  bool // no hugepages
+	slots  int  // of the rings to the worker; 0: many
 }
 
 // victim is a corelaned with a worker on o.WorkerCPU, and a generator at the other ends of its ports.
@@ -69,7 +72,7 @@ func (l *victim) start(ctx context.Context, s setting) (err error) {
 	if sc.Both = s.both; s.second {
 		sc.Workers = 2
 	}
-	if l.setup, err = scenario.Build(sc, l.Dir, ringSlots); err != nil {
+	if l.setup, err = scenario.Build(sc, l.Dir, cmp.Or(s.slots, ringSlots)); err != nil {
 		return err
 	}
 	l.setup.Ports[len(l.setup.Ports)-1].RingSize = wireSlots
@@ -96,6 +99,9 @@ func (l *victim) start(ctx context.Context, s setting) (err error) {
 func (l *victim) startRouter(ctx context.Context, s setting) (err error) {
 	env := &router.Env{CPUs: []int{l.WorkerCPU}, ControlCPU: l.control(), Memory: l.memory, Bin: l.Bin,
 		Options: []string{"--allow-debug", "--idle", "spin"}}
+	if s.small {
+		env.Memory = 0
+	}
 	if s.second {
 		env.Options = append(env.Options, "--allow-overlap")
 	}

@@ -2,7 +2,7 @@
 
 // ctable writes the limits of api/*.proto as C, which has no options of fields: numbers and notations for every module
 // (dataplane/base/field_limits.h, notations.c), and a table of each request for the API (dataplane/api/field_limits.c);
-// and the role that each method needs (dataplane/api/method_roles.c).
+// the role that each method needs (dataplane/api/method_roles.c); and the nouns (dataplane/keep/nouns.c).
 // `make api` runs it.
 package main
 
@@ -28,7 +28,8 @@ func main() {
 // files are all that is made, by name below dataplane/.
 func files() map[string]string {
 	return map[string]string{"base/field_limits.h": header(), "base/notations.c": notations(),
-		"api/field_limits.c": tables(), "api/method_roles.c": roles()}
+		"api/field_limits.c": tables(), "api/method_roles.c": roles(),
+		"keep/nouns.c": keptNouns()}
 }
 
 const preamble = `// SPDX-License-Identifier: Apache-2.0

@@ -32,6 +32,7 @@ func (c *checker) machine() {
 	}
 	c.siblings()
 	c.nodes()
+	c.pairs()
 	c.machineMemory()
 	c.release()
 }
@@ -126,6 +127,32 @@ func (c *checker) nodes() {
 			c.find(Warning, "", fmt.Sprintf("CPUs of node %d", nic.Node),
 				"every packet crosses the link between sockets", "workers on %s are not on node %d of %s",
 				cpuText(cpuset.Of(far...)), nic.Node, nic.Address)
+		}
+	}
+}
+
+// pairs checks that isolated receivers are on the node of the worker for which they receive.
+func (c *checker) pairs() {
+	d := c.Dpvs
+	if d == nil || !d.Command {
+		return
+	}
+	nodes := map[int]int{}
+	for _, cpu := range c.m.CPUs {
+		nodes[cpu.ID] = cpu.Node
+	}
+	for _, b := range d.Blocks {
+		for _, p := range b.Ports {
+			for _, lcore := range p.IsolRx {
+				from, to := d.Lcores[lcore], d.Lcores[b.Lcore]
+				if from.Empty() || to.Empty() || nodes[from.First()] == nodes[to.First()] {
+					continue
+				}
+				c.find(Warning, place(d.File, p.Line), fmt.Sprintf("a CPU of node %d", nodes[to.First()]),
+					"every packet crosses the link between sockets", "worker %s is on CPU %d of node %d, and "+
+						"receives by CPU %d of node %d", b.Name, to.First(), nodes[to.First()], from.First(),
+					nodes[from.First()])
+			}
 		}
 	}
 }

@@ -7,6 +7,7 @@ package imports
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"unicode"
@@ -180,14 +181,7 @@ var formats = map[string]func(s *scanner, text string) error{
 }
 
 // Formats returns the names of all formats.
-func Formats() []string {
-	var names []string
-	for name := range formats {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
-}
+func Formats() []string { return slices.Sorted(maps.Keys(formats)) }
 
 // MaxSize is the size limit of a file.
 const MaxSize = 1 << 20
@@ -260,36 +254,20 @@ func (s *scanner) unknown(key string, line int, known []string, severity Severit
 	s.find(severity, line, "", "the key is ignored", "unknown key '%s'", key)
 }
 
+// misspelt reports a key only if it is nearly a known one.
+func (s *scanner) misspelt(key string, line int, known []string) {
+	if near := nearest(key, known); near != "" && near != key {
+		s.unknown(key, line, known, Note)
+	}
+}
+
 // nearest returns the known key that differs only in case, or in up to two letters.
 func nearest(key string, known []string) string {
 	best, distance := "", 3
 	for _, k := range known {
-		if d := editDistance(strings.ToLower(key), strings.ToLower(k)); d < distance && d*3 < len(key) {
+		if d := input.Distance(strings.ToLower(key), strings.ToLower(k)); d < distance && d*3 < len(key) {
 			best, distance = k, d
 		}
 	}
 	return best
-}
-
-// editDistance is the Levenshtein distance.
-func editDistance(a, b string) int {
-	if len(a) > 64 || len(b) > 64 {
-		return 64
-	}
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost = 1 + min(diagonal, row[j], row[j+1])
-			}
-			diagonal, row[j+1] = row[j+1], cost
-		}
-	}
-	return row[len(b)]
 }

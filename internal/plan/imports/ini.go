@@ -65,8 +65,6 @@ func (s *scanner) option(section, key, value string, line int) {
 			s.find(Wrong, line, "["+home+"]", "it is ignored there", "'%s' is in section [%s]", key, section)
 			return
 		}
-		if near := nearest(key, known); near != "" && near != key {
-			s.unknown(key, line, known, Note)
-		}
+		s.misspelt(key, line, known)
 	}
 }

@@ -84,8 +84,8 @@ func (s *scanner) arguments(key, text string, line int) {
 			}
 			s.hugepages(key+name, value, size, line)
 		default:
-			if near := nearest(name, kernelKeys); near != "" && near != name && !slices.Contains(notMisspelt, name) {
-				s.unknown(name, line, kernelKeys, Note)
+			if !slices.Contains(notMisspelt, name) {
+				s.misspelt(name, line, kernelKeys)
 			}
 		}
 	}

@@ -46,9 +46,7 @@ func (s *scanner) tripleo(text string) error {
 	for _, e := range entries(params) { // for all roles, unless the role overrides it
 		if params != role && !given[e.key] {
 			s.parameter(e)
-			if near := nearest(e.key, roleKeys[:14]); near != "" && near != e.key {
-				s.unknown(e.key, e.line, roleKeys[:14], Note)
-			}
+			s.misspelt(e.key, e.line, roleKeys[:14])
 		}
 	}
 	return nil
@@ -114,9 +112,7 @@ func (s *scanner) parameter(e entry) {
 	case "ContrailSettings":
 		for _, v := range entries(e.value) {
 			s.variable(v.key, s.unquote(v.key, scalar(v.value), v.line), v.line)
-			if near := nearest(v.key, envKeys["container"]); near != "" && near != v.key {
-				s.unknown(v.key, v.line, envKeys["container"], Note)
-			}
+			s.misspelt(v.key, v.line, envKeys["container"])
 		}
 	case "ExtraSysctlSettings":
 		if n := child(e.value, "vm.nr_hugepages", "value"); n != nil {

@@ -112,9 +112,7 @@ func (s *scanner) instance(root *yaml.Node) error {
 	}
 	for _, e := range entries(chosen) {
 		s.variable(e.key, s.unquote(e.key, scalar(e.value), e.line), e.line)
-		if nearest(e.key, envKeys["container"]) != "" && nearest(e.key, envKeys["container"]) != e.key {
-			s.unknown(e.key, e.line, envKeys["container"], Note)
-		}
+		s.misspelt(e.key, e.line, envKeys["container"])
 	}
 	return nil
 }
@@ -176,8 +174,8 @@ func (s *scanner) charmOption(app, key, value string, line int) {
 	case "grub-config-flags":
 		_ = (&scanner{s.Reading, s.file, s.role}).grub(value)
 	default:
-		if near := nearest(key, charmOptions); near != "" && near != key && strings.Contains(app, "contrail") {
-			s.unknown(key, line, charmOptions, Note)
+		if strings.Contains(app, "contrail") {
+			s.misspelt(key, line, charmOptions)
 		}
 	}
 }
@@ -203,9 +201,7 @@ func (s *scanner) kubelet(text string) error {
 				s.set(o.key, scalar(o.value), o.line)
 			}
 		default:
-			if near := nearest(e.key, kubeletKeys); near != "" && near != e.key {
-				s.unknown(e.key, e.line, kubeletKeys, Note)
-			}
+			s.misspelt(e.key, e.line, kubeletKeys)
 		}
 	}
 	return nil

@@ -54,6 +54,9 @@ func corelaned(v *view) ([]File, error) {
 	if v.RingSize > 0 {
 		options += fmt.Sprintf(" --worker-ring-size %d", v.RingSize)
 	}
+	if v.RunToCompletion {
+		options += " --run-to-completion"
+	}
 	text := v.note() + "CORELANED_OPTIONS=" + options + "\n"
 	return []File{{"/etc/default/corelane", "settings of corelaned.service", text, false}}, nil
 }

@@ -14,6 +14,12 @@ func (v *view) routerArguments() string {
 	if v.RingSize > 0 {
 		args += fmt.Sprintf(" --vr_dpdk_rx_ring_sz %d --vr_dpdk_tx_ring_sz %d", v.RingSize, v.RingSize)
 	}
+	if v.RunToCompletion {
+		args += " --vr_no_load_balance"
+	}
+	if v.DDP {
+		args += " --ddp"
+	}
 	return args
 }
 

@@ -37,6 +37,10 @@ type Options struct {
 	IOThreads int               // number of the guest's I/O threads, for libvirt
 	Port      string            // name of the NIC, for dpvs; dpdk0 when empty
 	RingSize  int               // of rings between workers; 0: the router's default
+	Memory    int               // MiB of hugepages that the router takes on each node with workers; 0: its default
+
+	RunToCompletion bool // a packet stays with the worker that received it: --vr_no_load_balance
+	DDP             bool // vRouter loads the NIC's profile for MPLSoGRE: --ddp
 }
 
 // Format is one way to write a plan.
@@ -74,6 +78,7 @@ func Formats() []Format {
 			withWorkers(juju)},
 		{"libvirt", "libvirt: cputune of one guest; needs the number of vCPUs", "", libvirt},
 		{"kubelet", "Kubernetes: drop-in of the kubelet", kubeletPath, kubelet},
+		{"openshift", "OpenShift: PerformanceProfile of the node tuning operator", "", openshift},
 		{"container", "environment of vRouter's containers and ifcfg-vhost0", containerPath, withWorkers(container)},
 		{"dpvs", "DPVS: worker_defs of dpvs.conf and the command line", "/etc/dpvs.conf", withWorkers(dpvs)},
 		{"node", "Corelane: workers of the node's file", "", node},
@@ -142,20 +147,24 @@ func newView(p *plan.Plan, o Options) *view {
 	return v
 }
 
-// word matches text that may go into comments and names of other tools' files.
-var word = regexp.MustCompile(`^[A-Za-z0-9_.:-]{0,255}$`)
+// isWord tells whether a text may go into comments and names of other tools' files.
+func isWord(s string) bool { return len(s) <= 255 && word.MatchString(s) }
+
+var word = regexp.MustCompile(`^[A-Za-z0-9_.:-]*$`)
 
 var ringSize = (&apiv1.Worker{}).ProtoReflect().Descriptor().Fields().ByName("ring_size")
 
 // check refuses plans that cannot be written in any format, such as plans edited by hand.
 func (v *view) check() error {
 	switch {
-	case !word.MatchString(v.Plan.Machine):
+	case !isWord(v.Plan.Machine):
 		return input.Errorf("plan: machine", "a host name", "%.64q is not a host name", v.Plan.Machine)
-	case !word.MatchString(v.Port):
+	case !isWord(v.Port):
 		return input.Errorf("--port", "the name of a NIC in DPVS, dpdk0", "%q is not a name", v.Port)
 	case v.RingSize != 0 && (v.RingSize < 0 || !limits.Number(ringSize, uint64(v.RingSize))):
 		return input.Errorf("--ring-size", limits.Numbers(ringSize), "%d is out of range", v.RingSize)
+	case v.Memory < 0 || v.Memory > 1<<20:
+		return input.Errorf("--router-memory", "0 to 1048576", "%d is out of range", v.Memory)
 	case v.all.Empty():
 		return input.Errorf("plan", "a plan of 'corelane plan make'", "the plan has no CPUs")
 	case v.host.Empty():

@@ -10,8 +10,8 @@ import (
 
 const irqbalancePath = "/etc/default/irqbalance"
 
-// irqbalance writes irqbalance's bans. By itself irqbalance avoids CPUs of isolcpus= and nohz_full=, but not of
-// partitions.
+// irqbalance writes irqbalance's bans. Without them irqbalance avoids the CPUs of isolcpus= and nohz_full=, but not
+// those of partitions.
 func irqbalance(v *view) ([]File, error) {
 	text := v.note() +
 		"# Debian's place; RHEL: /etc/sysconfig/irqbalance. Before irqbalance 1.8: IRQBALANCE_BANNED_CPUS=" +

@@ -25,9 +25,27 @@ func (v *view) arguments() ([]string, error) {
 	if !v.IRQs.Empty() && !v.IRQs.Equal(v.all) {
 		args = append(args, "irqaffinity="+v.IRQs.String())
 	}
-	args = append(args, "skew_tick=1", "nmi_watchdog=0", "nosoftlockup", "intel_iommu=on", "iommu=pt")
+	args = append(args, "skew_tick=1", "nmi_watchdog=0", "nosoftlockup")
+	args = append(args, v.iommu()...)
 	pages, err := v.hugepageArguments()
 	return append(args, pages...), err
+}
+
+// iommu returns the arguments for devices of VFIO. AMD's IOMMU is on by default, and arm64 has arguments of its own.
+func (v *view) iommu() []string {
+	if m := v.Options.Machine; m != nil && len(m.CPUs) > 0 {
+		model := m.CPUs[0].Model
+		switch arm := strings.HasSuffix(m.Kernel.Release, "aarch64") || strings.HasPrefix(model, "ARM") ||
+			len(m.Nodes) > 0 && slices.ContainsFunc(m.Nodes[0].Hugepages, func(h topology.Hugepages) bool {
+				return h.KiB == 64 || h.KiB == 512<<10 || h.KiB == 32<<10
+			}); {
+		case arm:
+			return []string{"iommu.passthrough=1"}
+		case strings.Contains(model, "AMD"):
+			return []string{"iommu=pt"}
+		}
+	}
+	return []string{"intel_iommu=on", "iommu=pt"}
 }
 
 // isolcpusFlags returns the flags of isolcpus=. Without "domain" the scheduler still balances the CPUs until they are

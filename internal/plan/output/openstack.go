@@ -2,7 +2,9 @@
 package output
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/corelane/corelane/internal/input"
@@ -15,10 +17,23 @@ const novaPath = "/etc/nova/nova.conf.d/90-corelane.conf"
 // threads (with hw:emulator_threads_policy=share) and for unpinned guests. Nova accepts either these or the old
 // option.
 func nova(v *view) ([]File, error) {
-	text := v.note() + "[compute]\n"
+	reserved, err := v.reservedPages()
+	if err != nil {
+		return nil, err
+	}
+	text := v.note()
+	if v.OldNova || len(reserved) > 0 {
+		text += "[DEFAULT]\n"
+	}
+	for _, r := range reserved { // the option may be repeated
+		text += "reserved_huge_pages = " + r + "\n"
+	}
 	if v.OldNova {
-		text = v.note() + "[DEFAULT]\nvcpu_pin_set = " + v.guests.String() + "\n"
-	} else if !v.guests.Empty() {
+		text += "vcpu_pin_set = " + v.guests.String() + "\n"
+	} else {
+		text += "[compute]\n"
+	}
+	if !v.OldNova && !v.guests.Empty() {
 		text += "cpu_dedicated_set = " + v.guests.String() + "\n"
 	}
 	if !v.OldNova {
@@ -28,6 +43,31 @@ func nova(v *view) ([]File, error) {
 			"the plan has no CPUs for guests, and an empty vcpu_pin_set means all CPUs")
 	}
 	return []File{{novaPath, "options of nova-compute", text, false}}, nil
+}
+
+// defaultMemory is what corelaned takes without --memory, in MiB.
+const defaultMemory = 512
+
+// reservedPages returns the hugepages that the router takes, which Nova would sell to guests otherwise: those of the
+// default size on each node with workers.
+func (v *view) reservedPages() ([]string, error) {
+	pages, err := v.hugepagesByNode()
+	if err != nil || len(pages) == 0 {
+		return nil, err
+	}
+	size, at := pages[0].KiB, map[int]bool{}
+	var list []string
+	for _, w := range v.Workers {
+		has := func(p plan.HugepageRequest) bool { return p.KiB == size && p.Node == w.Node }
+		if at[w.Node] || !slices.ContainsFunc(pages, has) {
+			continue
+		}
+		at[w.Node] = true
+		count := (cmp.Or(v.Memory, defaultMemory)*1024 + size - 1) / size
+		list = append(list, fmt.Sprintf("node:%d,size:%d,count:%d", w.Node, size, count))
+	}
+	slices.Sort(list)
+	return list, nil
 }
 
 // pairs writes lines of YAML. Values are quoted, because 0,10 is a number in YAML 1.1.
@@ -52,7 +92,12 @@ func (v *view) role(name string, more ...string) (string, error) {
 		list = append(list, "NovaComputeCpuDedicatedSet", v.guests.String(), "NovaComputeCpuSharedSet",
 			v.emulators().String())
 	}
-	return v.note() + "parameter_defaults:\n  " + name + ":\n" + pairs("    ", append(list, more...)...), err
+	text := v.note() + "parameter_defaults:\n  " + name + ":\n" + pairs("    ", append(list, more...)...)
+	reserved, rerr := v.reservedPages()
+	if len(reserved) > 0 {
+		text += fmt.Sprintf("    NovaReservedHugePages: [%s]\n", `"`+strings.Join(reserved, `", "`)+`"`)
+	}
+	return text, cmp.Or(err, rerr)
 }
 
 func tripleo(v *view) ([]File, error) {

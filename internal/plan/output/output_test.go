@@ -265,3 +265,36 @@ func TestPartitionScript(t *testing.T) {
 		}
 	}
 }
+
+// What only some deployments want is written where it belongs, and only if it is asked for.
+func TestOptionsOfExports(t *testing.T) {
+	o := Options{RunToCompletion: true, DDP: true, Memory: 3072}
+	for format, want := range map[string]string{
+		"container": "DPDK_COMMAND_ADDITIONAL_ARGS=\"--yield_option 0 --vr_no_load_balance --ddp\"\n",
+		"tripleo":   "ContrailDpdkOptions: \"--yield_option 0 --vr_no_load_balance --ddp\"\n",
+		"kolla":     "DPDK_COMMAND_ADDITIONAL_ARGS: \"--yield_option 0 --vr_no_load_balance --ddp\"\n",
+		"corelaned": " --run-to-completion\n",
+		"nova":      "reserved_huge_pages = node:0,size:1048576,count:3\n",
+	} {
+		if text := join(write(t, format, plantest.Xeon40(), o)); !strings.Contains(text, want) {
+			t.Errorf("%s: no %q in\n%s", format, want, text)
+		}
+		if text := join(write(t, format, plantest.Xeon40(), Options{})); strings.Contains(text, want) {
+			t.Errorf("%s: %q without being asked for", format, want)
+		}
+	}
+}
+
+// Arguments for the IOMMU fit the machine, if it is known.
+func TestIOMMU(t *testing.T) {
+	for want, m := range map[string]*topology.Machine{
+		" intel_iommu=on iommu=pt ": nil,
+		" nosoftlockup iommu=pt ":   {CPUs: []topology.CPU{{Model: "AMD EPYC 7543 32-Core Processor"}}},
+		" iommu.passthrough=1 ": {CPUs: []topology.CPU{{}},
+			Kernel: topology.Kernel{Release: "5.14.0-427.el9.aarch64"}},
+	} {
+		if text := join(write(t, "kernel", plantest.Xeon40(), Options{Machine: m})); !strings.Contains(text, want) {
+			t.Errorf("no %q in %s", want, text)
+		}
+	}
+}

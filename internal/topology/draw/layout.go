@@ -31,17 +31,21 @@ type core struct {
 	speed   topology.Speed
 }
 
-// layout sorts the CPUs by their position. The core of an offline CPU is not known: it is drawn as a core of its own
-// in its node.
+// layout sorts the CPUs by their position. The core of an offline CPU is not known: it is drawn as a core of its own,
+// and where its socket is not known either, in a block for all such CPUs.
 func layout(m *topology.Machine) []node {
 	var all []node
 	speeds := m.Speeds()
 	for i := range m.CPUs {
 		c := &m.CPUs[i]
-		at := slices.IndexFunc(all, func(n node) bool { return n.socket == c.Socket && n.id == c.Node })
+		id := c.Node
+		if !c.Online && c.Socket < 0 {
+			id = -1 // one block for all of them
+		}
+		at := slices.IndexFunc(all, func(n node) bool { return n.socket == c.Socket && n.id == id })
 		if at < 0 {
 			at = len(all)
-			all = append(all, node{socket: c.Socket, id: c.Node, title: title(m, c)})
+			all = append(all, node{socket: c.Socket, id: id, title: title(m, c)})
 		}
 		all[at].add(c, speeds[c.ID])
 	}
@@ -84,9 +88,13 @@ func (n *node) add(c *topology.CPU, speed topology.Speed) {
 // title returns the heading of a node: its socket, memory and NICs.
 func title(m *topology.Machine, c *topology.CPU) string {
 	text := fmt.Sprintf("socket %d", c.Socket)
+	if !c.Online && c.Socket < 0 {
+		return "offline"
+	}
 	if c.Socket < 0 {
 		text = "socket unknown"
 	}
+
 	if c.Node < 0 {
 		return text + ", node unknown"
 	}

@@ -19,6 +19,7 @@ struct task_struct {
 	int pid, tgid;
 	char comm[16];
 	struct task_struct *real_parent;
+	unsigned long jobctl;
 } KERNEL;
 
 struct task_struct___old { // before 5.14

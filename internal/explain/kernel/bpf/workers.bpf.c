@@ -92,6 +92,15 @@ static __always_inline struct sum *add(const struct key *key, __u64 ns, __u64 co
 	return s;
 }
 
+// Notes the process of a thread, and the one that started it.
+static __always_inline void describe(struct sum *s, struct task_struct *t)
+{
+	s->pid = BPF_CORE_READ(t, tgid);
+	BPF_CORE_READ_INTO(&s->name, t, comm);
+	s->parent = BPF_CORE_READ(t, real_parent, tgid);
+	BPF_CORE_READ_INTO(&s->parent_name, t, real_parent, comm);
+}
+
 // Reserves a record, unless this CPU has used up the number of records that it may write per second.
 static __always_inline struct gap *record(struct cpu *c, __u64 now)
 {
@@ -116,13 +125,13 @@ static __always_inline __u32 state_of(struct task_struct *t)
 	return (__u32)BPF_CORE_READ((struct task_struct___old *)t, state);
 }
 
-static __always_inline __u32 why_out(const struct worker *w, __u32 state, bool preempt)
+static __always_inline __u32 why_out(const struct worker *w, struct task_struct *t, __u32 state, bool preempt)
 {
 	if (state == 0 || preempt)
 		return w->syscall == nr_yield + 1 && !preempt ? WHY_YIELD : WHY_TAKEN;
 	if (state & 0x4 || state & 0x8) // __TASK_STOPPED, __TASK_TRACED
 		return WHY_STOPPED;
-	if (state & 0x8000) // TASK_FROZEN
+	if (state & 0x8000 || BPF_CORE_READ(t, jobctl) & 1 << 23) // TASK_FROZEN; JOBCTL_TRAP_FREEZE of cgroup v2
 		return WHY_FROZEN;
 	if (w->fault_since)
 		return WHY_FAULT;
@@ -133,7 +142,7 @@ static __always_inline void worker_out(struct cpu *c, struct worker *w, struct t
 				       bool preempt, __u64 now)
 {
 	w->out_since = now;
-	w->why = why_out(w, state, preempt);
+	w->why = why_out(w, prev, state, preempt);
 	w->most = 0;
 	c->out = BPF_CORE_READ(prev, pid);
 }
@@ -185,12 +194,8 @@ static __always_inline void slice(struct cpu *c, __u32 cpu, struct task_struct *
 	w->assumed = 0;
 	key.why = (__u8)w->why;
 	s = add(&key, ns, 1);
-	if (s && s->count == 1) {
-		s->pid = BPF_CORE_READ(prev, tgid);
-		BPF_CORE_READ_INTO(&s->name, prev, comm);
-		s->parent = BPF_CORE_READ(prev, real_parent, tgid);
-		BPF_CORE_READ_INTO(&s->parent_name, prev, real_parent, comm);
-	}
+	if (s && s->count == 1)
+		describe(s, prev);
 	if (s && ns > w->most) {
 		w->most = ns;
 		w->most_tid = tid;
@@ -406,14 +411,13 @@ VECTOR(irq_work, VECTOR_IRQ_WORK)
 
 static __always_inline void sent_by_current(struct key *key)
 {
+	struct task_struct *t = (struct task_struct *)bpf_get_current_task();
 	struct sum *s;
 
 	key->id = (__u32)bpf_get_current_pid_tgid();
 	s = add(key, 0, 1);
-	if (s && s->count == 1) {
-		s->pid = bpf_get_current_pid_tgid() >> 32;
-		bpf_get_current_comm(s->name, sizeof(s->name));
-	}
+	if (s && s->count == 1)
+		describe(s, t);
 }
 
 SEC("tp_btf/ipi_send_cpu")
@@ -487,6 +491,33 @@ int BPF_PROG(on_signal, int sig, void *info, struct task_struct *task)
 	if (sig >= 18 && sig <= 22 && (__u32)BPF_CORE_READ(task, tgid) == daemon_pid) // SIGCONT, STOP, TSTP, TTIN, TTOU
 		sent_by_current(&key);
 	return 0;
+}
+
+// Who freezes or thaws a control group, whichever it is. Version 1 has no event for that, so its function is hooked.
+static __always_inline int freezer(void)
+{
+	struct key key = {.kind = KIND_FREEZER};
+
+	sent_by_current(&key);
+	return 0;
+}
+
+SEC("tp_btf/cgroup_freeze")
+int BPF_PROG(on_freeze)
+{
+	return freezer();
+}
+
+SEC("tp_btf/cgroup_unfreeze")
+int BPF_PROG(on_thaw)
+{
+	return freezer();
+}
+
+SEC("fentry/freezer_write")
+int BPF_PROG(on_freezer_v1)
+{
+	return freezer();
 }
 
 // --- system calls and page faults of workers, and system calls that change their affinity

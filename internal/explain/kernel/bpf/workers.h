@@ -19,6 +19,7 @@ enum kind {            // of a sum, with the meaning of its id
 	KIND_SIGNAL,   // tid that sent the process a stop or continue signal; why is its number
 	KIND_AFFINITY, // tid that changed the affinity of the worker
 	KIND_TRACED,   // tid that attached to the worker or stopped it by ptrace
+	KIND_FREEZER,  // tid that froze or thawed a control group
 };
 
 enum why {             // reason for which a worker was away from its CPU

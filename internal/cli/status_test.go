@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+package cli
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+// On a terminal of 80 columns no line of the status and of a table is wider.
+func TestEightyColumns(t *testing.T) {
+	s := fixture(t)
+	for _, command := range []string{"status", "port list", "worker list", "route list --vrf red", "drops", "graph",
+		"event list", "rule list", "nat list", "nexthop list"} {
+		ptm, pts := terminal(t, 24)
+		var errs bytes.Buffer
+		done := make(chan int, 1)
+		go func() {
+			done <- New(pts, &errs, Dial).Run(context.Background(),
+				append([]string{"--socket", s.Socket}, strings.Fields(command)...))
+			_ = pts.Close()
+		}()
+		lines := 0
+		for in := bufio.NewScanner(ptm); in.Scan(); lines++ { // ends once nobody has the other end open
+			if line := strings.TrimRight(in.Text(), "\r"); utf8.RuneCountInString(line) > 80 {
+				t.Errorf("%s: %q", command, line)
+			}
+		}
+		if code := <-done; code != 0 || lines < 2 {
+			t.Errorf("%s: %d lines, exit code %d, %s", command, lines, code, errs.String())
+		}
+	}
+}
+
+// Long lines of `corelane status` go on below their text where a screen ends; without a screen they stay whole.
+func TestStatusLine(t *testing.T) {
+	const text = "longest turn 112.3 ms (Flows.Count 111.9 ms); above 100 ms: 17, and 1232 that waited for a CPU"
+	for columns, want := range map[int]string{
+		0: "master    " + text + "\n",
+		80: "master    longest turn 112.3 ms (Flows.Count 111.9 ms); above 100 ms: 17, and\n" +
+			"          1232 that waited for a CPU\n",
+		200: "master    " + text + "\n",
+	} {
+		var b strings.Builder
+		statusLine(&b, columns, "master", text)
+		if b.String() != want {
+			t.Errorf("%d columns:\n%s", columns, b.String())
+		}
+	}
+}
