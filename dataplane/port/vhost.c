@@ -155,28 +155,44 @@ static void vhost_report_refused(struct vhost *v)
 }
 
 // A front end connects again and again: the first time is an event, and then each time that there were twice as many.
-static void vhost_report_bad_rings(struct vhost *v)
+// Returns how often it happened, or 0 if that is no event.
+static unsigned vhost_count_to_report(const unsigned *count, unsigned *told)
 {
-	char subject[64];
 	unsigned n;
 
 	pthread_mutex_lock(&vhost_lock);
-	n = v->bad_rings;
+	n = *count;
 	pthread_mutex_unlock(&vhost_lock);
-	if (n == 0 || n < 2 * v->told_bad_rings)
-		return;
-	v->told_bad_rings = n;
+	if (n < 2 * *told)
+		return 0;
+	*told = n;
+	return n;
+}
+
+static void vhost_report_bad_messages(struct vhost *v)
+{
+	unsigned rings = vhost_count_to_report(&v->bad_rings, &v->told_bad_rings);
+	unsigned calls = vhost_count_to_report(&v->bad_calls, &v->told_bad_calls);
+	char subject[64];
+
 	snprintf(subject, sizeof(subject), "port %s", v->port->cfg.name);
-	event_report(vhost_ring_refused, subject,
-		     "the front end set up a ring with fewer than %d or more than %d entries: disconnected, %u times",
-		     VHOST_SHORTEST_RING, VHOST_LONGEST_RING, n);
+	if (rings > 0)
+		event_report(vhost_ring_refused, subject,
+			     "the front end set up a ring with fewer than %d or more than %d entries: disconnected, %u "
+			     "times",
+			     VHOST_SHORTEST_RING, VHOST_LONGEST_RING, rings);
+	if (calls > 0)
+		event_report(
+			vhost_message_refused, subject,
+			"the front end wants to be notified by a descriptor that is no eventfd: disconnected, %u times",
+			calls);
 }
 
 static void vhost_on_watch(void *arg)
 {
 	struct vhost *v = arg;
 
-	vhost_report_bad_rings(v);
+	vhost_report_bad_messages(v);
 	vhost_report_refused(v);
 	report_peers(v);
 	if (v->client)

@@ -64,12 +64,14 @@ struct vhost {
 	bool connected;     // the socket, which is before the device
 	unsigned refused;   // messages that no front end should send
 	unsigned bad_rings; // that were refused for their length
+	unsigned bad_calls; // descriptors for notifications that were refused
 	// Master only.
 	bool registered; // with librte_vhost
 	bool up;
 	unsigned told;            // connects that were reported to the port
 	unsigned told_refused;    // messages that were reported as events
 	unsigned told_bad_rings;  // likewise
+	unsigned told_bad_calls;  // likewise
 	pthread_mutex_t starting; // held while the library makes a connection on the master thread
 	struct vhost_queue queues[];
 };

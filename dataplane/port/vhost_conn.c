@@ -40,6 +40,7 @@ enum {
 	SET_MEM_TABLE = 5,
 	SET_LOG_BASE = 6,
 	SET_VRING_NUM = 8,
+	SET_VRING_CALL = 13,
 	GET_INFLIGHT_FD = 31,
 	SET_INFLIGHT_FD = 32
 };                    // of the vhost-user protocol
@@ -55,6 +56,7 @@ struct message { // as the handlers of messages get it
 		struct {
 			uint32_t index, num;
 		} state;
+		uint64_t vring; // in the lowest 8 bits
 	};
 } __attribute__((packed));
 
@@ -237,6 +239,27 @@ static void refuse_ring(int vid, struct message *m)
 	pthread_mutex_unlock(&vhost_lock);
 }
 
+// A worker notifies the guest by a write to this descriptor. Into a full pipe, or to an eventfd at its maximum, the write
+// would wait for the guest's process, and with it all ports of the worker. So it never waits: the guest misses a
+// notification, and has one to read already.
+static int check_call(int vid, struct message *m)
+{
+	struct rte_vhost_vring r;
+
+	if (rte_vhost_get_vhost_vring(vid, m->vring & 0xff, &r) < 0 || r.callfd < 0)
+		return 0;
+	if (fcntl(r.callfd, F_SETFL, O_NONBLOCK) == 0 && wake_fd_is_eventfd(r.callfd))
+		return 0;
+	m->flags &= ~NEED_REPLY;
+	pthread_mutex_lock(&vhost_lock);
+	if (conns[vid].vhost != NULL) {
+		conns[vid].vhost->bad_calls++;
+		port_watch_kick(conns[vid].vhost->watch);
+	}
+	pthread_mutex_unlock(&vhost_lock);
+	return -EINVAL;
+}
+
 // The library may look at memory before after_message() has guarded it.
 static enum rte_vhost_msg_result before_message(int vid, void *msg)
 {
@@ -254,16 +277,18 @@ static enum rte_vhost_msg_result before_message(int vid, void *msg)
 // The message was valid.
 static enum rte_vhost_msg_result after_message(int vid, void *msg)
 {
-	uint32_t request = ((const struct message *)msg)->request;
+	struct message *m = msg;
 	int ret;
 
-	if (request == SET_INFLIGHT_FD)
+	if (m->request == SET_INFLIGHT_FD)
 		return RTE_VHOST_MSG_RESULT_ERR;
 
-	if (request == SET_MEM_TABLE)
+	if (m->request == SET_MEM_TABLE)
 		ret = guard_regions(&conns[vid], vid);
-	else if (request == SET_LOG_BASE)
+	else if (m->request == SET_LOG_BASE)
 		ret = guard_log(&conns[vid], vid);
+	else if (m->request == SET_VRING_CALL)
+		ret = check_call(vid, m);
 	else
 		return RTE_VHOST_MSG_RESULT_NOT_HANDLED;
 	return ret < 0 ? RTE_VHOST_MSG_RESULT_ERR : RTE_VHOST_MSG_RESULT_OK;

@@ -121,6 +121,11 @@ static int set_memory(struct guest *g)
 	return guest_resend_memory(g);
 }
 
+void guest_set_call(struct guest *g, unsigned ring, int fd)
+{
+	set_u64(g, SET_VRING_CALL, ring, fd);
+}
+
 static int set_ring(struct guest *g, uint32_t i, bool told)
 {
 	struct guest_ring *r = &g->rings[i];

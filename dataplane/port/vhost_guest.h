@@ -41,6 +41,7 @@ uint64_t guest_features(struct guest *g); // that the router offers, 0 = it has 
 void guest_stop(struct guest *g);         // disconnects and unmaps its memory; after a start without error
 // Empties its memory and lays its rings out as after the start. The device must forget its positions in them.
 void guest_reset(struct guest *g);
+void guest_set_call(struct guest *g, unsigned ring, int fd); // what the router notifies this ring by
 void guest_shrink_memory(struct guest *g); // behind the router's back. Its memory must not be touched any more
 int guest_resend_memory(struct guest *g);  // tells the router of its memory again. Returns 0 or -errno
 void guest_step(struct guest *g);          // sends as many frames as fit; counts received buffers and offers them again

@@ -2,12 +2,14 @@
 // A vhost-user guest that describes frames of any length in any way. The port passes on no frame longer than a
 // packet buffer, never takes more buffers than a burst has packets, and counts what it drops.
 #include <errno.h>
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -475,6 +477,50 @@ static void half_a_message(void **state)
 	fixture_close(held);
 }
 
+// The worker, here the test itself, would sleep in the write for ever.
+static void notification_that_would_block(void **state)
+{
+	int full = eventfd(0, 0);
+	unsigned ring;
+
+	assert_int_equal(eventfd_write(full, UINT64_MAX - 1), 0);
+	for (ring = 0; ring < 2; ring++)
+		guest_set_call(&g, ring, full);
+	assert_int_not_equal(guest_features(&g), 0); // the messages before it were handled
+	serves();
+	close(full);
+}
+
+static void notification_of_no_eventfd(void **state)
+{
+	int pipes[2], files[2];
+	uint64_t event;
+	unsigned i;
+
+	assert_int_equal(pipe2(pipes, O_NONBLOCK), 0);
+	while (write(pipes[1], dir, sizeof(dir)) > 0)
+		;
+	fcntl(pipes[1], F_SETFL, 0);
+	files[0] = pipes[1];
+	files[1] = memfd_create("file", 0);
+	for (i = 0; i < RTE_DIM(files); i++) {
+		connect_guest(state);
+		event = event_last();
+		guest_set_call(&g, TX, files[i]);
+		assert_true(fixture_wait_link(port, false, 60000));
+		if (i == 0)
+			assert_string_equal(event_after(event)->kind->name, "vhost_message_refused");
+		disconnect_guest(state);
+	}
+	assert_int_equal(lseek(files[1], 0, SEEK_END), 0); // nothing was written
+	close(pipes[0]);
+	close(pipes[1]);
+	close(files[1]);
+	connect_guest(state);
+	serves();
+	disconnect_guest(state);
+}
+
 static void send_message(int sock, uint32_t request, uint64_t size, uint16_t queues, uint16_t queue_size, int fd,
 			 unsigned n)
 {
@@ -742,6 +788,8 @@ int main(void)
 		cmocka_unit_test(memory_taken_away),
 		cmocka_unit_test(memory_that_is_not_there),
 		cmocka_unit_test(half_a_message),
+		with_guest(notification_that_would_block),
+		cmocka_unit_test(notification_of_no_eventfd),
 		cmocka_unit_test(messages_of_inflight_buffers),
 		cmocka_unit_test(descriptors_that_are_lost),
 		with_guest(packed_rings),
