@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Users of the API: each may do what the groups of its process allow, and a refusal says what is missing."""
 import os
+import shutil
 import subprocess
 
 import pytest
@@ -12,10 +13,16 @@ GIDS = {"read": 1, "operate": 2, "administer": 3}  # daemon, bin, sys: groups of
 OPTIONS = ["--read-group", "daemon", "--operate-group", "bin", "--admin-group", "sys"]
 
 
+def let_others_in(d):
+    """Other users may not be able to reach the checkout, so they get a `corelane` of their own."""
+    os.chmod(d.dir, 0o711)
+    d.cli_path = shutil.copy(d.cli_path, d.dir)
+
+
 @pytest.fixture(scope="module")
 def daemon():
     d = Daemon(*OPTIONS)
-    os.chmod(d.dir, 0o711)
+    let_others_in(d)
     yield d
     assert d.stop() == 0
 
@@ -100,7 +107,7 @@ def test_secrets(daemon):
 def test_group_that_does_not_exist():
     """Its role is root's alone."""
     d = Daemon("--read-group", "daemon")
-    os.chmod(d.dir, 0o711)
+    let_others_in(d)
     try:
         code, _, error = run(d, [GIDS["read"]], "vrf", "add", "red")
         assert (code, error) == (2, "Vrfs.Add needs role 'administer', which only root has, because there is no group corelane-admin; "
