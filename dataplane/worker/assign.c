@@ -24,6 +24,7 @@
 #define SETTLE_NS 20000
 #define GROW_MS 200
 
+unsigned worker_patience = 1;
 static bool assign_held;   // no queue gets a poller
 static bool assign_untidy; // a list may contain queues that others poll
 
@@ -89,7 +90,7 @@ static void rx_list_filter(struct worker *w,
 bool worker_settle(bool (*done)(const void *arg), const void *arg, unsigned ms)
 {
 	static const struct timespec nap = {.tv_nsec = SETTLE_NS};
-	uint64_t end = rte_rdtsc() + rte_get_tsc_hz() / 1000 * ms;
+	uint64_t end = rte_rdtsc() + rte_get_tsc_hz() / 1000 * ms * worker_patience;
 
 	while (!done(arg)) {
 		if (rte_rdtsc() > end)
@@ -293,7 +294,7 @@ bool worker_set_growing(uint32_t newcomer)
 			waits = true;
 		}
 	}
-	return !waits || rcu_wait(GROW_MS); // all workers take the locks before the new one sends
+	return !waits || rcu_wait(GROW_MS * worker_patience); // all workers take the locks before the new one sends
 }
 
 void worker_share_tx(struct port *port)

@@ -237,7 +237,7 @@ int worker_del(uint32_t id, struct error *err)
 		return -EBUSY;
 	worker_notify_set(w);
 	worker_handover(w);
-	if (!worker_settle(worker_may_stop, w, LEAVE_MS) || !worker_leave(w, LEAVE_MS))
+	if (!worker_settle(worker_may_stop, w, LEAVE_MS) || !worker_leave(w, LEAVE_MS * worker_patience))
 		return error_set(err, ETIMEDOUT, "worker.id", text, NULL,
 				 "is being removed: it ends as soon as a late worker has finished its packets");
 	return 0;

@@ -16,6 +16,7 @@
 #include "base/rcu.h"
 #include "graph/counters.h"
 #include "testing/router_fixture.h"
+#include "testing/wait_until.h"
 #include "worker/worker.h"
 
 #define QUEUES 2 // of each port
@@ -92,6 +93,7 @@ static int setup(void **state)
 		cpus[1] = cpus[0];
 	router_rx = rx_endless;
 	router_tx = tx_counted;
+	worker_patience = PATIENCE_MS / 20; // no wait is given up
 	return router_setup(state);
 }
 
@@ -281,25 +283,8 @@ static void memory_near_the_worker(void **state)
 static void wait_until_flowing(void)
 {
 	uint64_t want = received() + 100;
-	unsigned i;
 
-	for (i = 0; i < 20000 && received() < want; i++)
-		usleep(1000);
-	assert_true(received() >= want);
-}
-
-// Deletes a worker, also on a machine that is too busy for it to end at once.
-static void gone(uint32_t id)
-{
-	int ret = worker_del(id, &err);
-	unsigned i;
-
-	assert_true(ret == 0 || ret == -ETIMEDOUT);
-	for (i = 0; i < 10000 && worker_get(id); i++) {
-		usleep(1000);
-		worker_poll();
-	}
-	assert_null(worker_get(id));
+	assert_true(wait_until(received() >= want));
 }
 
 static void change_something(unsigned i)
@@ -309,7 +294,7 @@ static void change_something(unsigned i)
 	if (other == NULL || (i % 3 == 0 && worker_count() < 4)) {
 		add(i % 7 == w->id || worker_get(i % 7) ? WORKER_NONE : i % 7);
 	} else if (i % 3 == 1) {
-		gone(i & 1 ? w->id : other->id);
+		assert_int_equal(worker_del(i & 1 ? w->id : other->id, &err), 0);
 	} else {
 		assert_int_equal(worker_assign(queue(RED0, i & 1), other, &err), 0);
 		assert_int_equal(worker_move(w, cpus[i & 1], &err), 0);
@@ -322,7 +307,6 @@ static void change_something(unsigned i)
 static void while_packets_flow(void **state)
 {
 	uint64_t before_rx, before_tx, lost = router_drops(RED0, "port_tx_full") + router_drops(RED0, "port_down");
-	uint64_t end = rte_rdtsc() + 4 * rte_get_tsc_hz();
 	unsigned i;
 
 	add(0);
@@ -330,7 +314,7 @@ static void while_packets_flow(void **state)
 	before_tx = sent();
 	__atomic_store_n(&flowing, true, __ATOMIC_RELAXED);
 	wait_until_flowing();
-	for (i = 0; i < 60 && rte_rdtsc() < end; i++) {
+	for (i = 0; i < 60; i++) {
 		change_something(i);
 		usleep(2000);
 	}
@@ -384,8 +368,7 @@ static void injected(void **state)
 	for (i = 0; i < 100; i++)
 		assert_int_equal(worker_inject(frame_to(RED1), INJECT_TX), 0);
 	assert_int_equal(worker_inject(frame_to(0), INJECT_INPUT), 0); // to be routed
-	for (i = 0; i < 10000 && sent() < before + 101; i++)
-		usleep(1000);
+	assert_true(wait_until(sent() >= before + 101));
 	assert_int_equal(sent(), before + 101);
 }
 
@@ -398,18 +381,15 @@ static uint64_t loops_of(const struct worker *w)
 static void held_until_ports_are_released(void **state)
 {
 	struct worker *w;
-	unsigned i;
 
 	worker_hold_ports();
 	w = add(0);
 	add(1);
-	assert_true(rcu_wait(10000));
+	assert_true(rcu_wait(PATIENCE_MS));
 	assert_int_equal(worker_del(1, &err), 0); // ends without having begun
 	assert_int_equal(loops_of(w), 0);
 	worker_release_ports();
-	for (i = 0; i < 10000 && loops_of(w) < 10; i++)
-		usleep(1000);
-	assert_in_range(loops_of(w), 10, UINT64_MAX);
+	assert_true(wait_until(loops_of(w) >= 10));
 	assert_int_equal(w->rx->n, ALL_QUEUES);
 }
 
