@@ -7,14 +7,15 @@
 #include <unistd.h>
 
 #define PATIENCE_MS 60000
+#define PATIENCE_QUICK 20 // naps of 10 us, before those of a millisecond
 
-// Evaluates the condition once a millisecond until it holds. False: it did not hold within PATIENCE_MS. The naps are
-// counted, so that time in which the whole process is stopped does not count.
-#define wait_until(condition)                                                                                          \
-	({                                                                                                             \
-		unsigned naps_ = 0;                                                                                    \
-		bool holds_;                                                                                           \
-		while (!(holds_ = (condition)) && naps_++ < PATIENCE_MS)                                               \
-			usleep(1000);                                                                                  \
-		holds_;                                                                                                \
+// Evaluates the condition until it holds. False: it did not hold within PATIENCE_MS. The naps are counted, so that time
+// in which the whole process is stopped does not count.
+#define wait_until(condition)                                            \
+	({                                                               \
+		unsigned naps_ = 0;                                      \
+		bool holds_;                                             \
+		while (!(holds_ = (condition)) && naps_++ < PATIENCE_MS) \
+			usleep(naps_ < PATIENCE_QUICK ? 10 : 1000);      \
+		holds_;                                                  \
 	})

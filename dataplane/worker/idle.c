@@ -11,6 +11,7 @@
 #include <rte_cycles.h>
 #include <rte_pause.h>
 
+#include "base/clock.h"
 #include "base/rcu.h"
 #include "base/system_calls.h"
 #include "worker/recorder.h"
@@ -50,7 +51,7 @@ static void idle_sleep_longer(struct worker *w)
 
 static bool idle_empty_for_long(struct idle *idle)
 {
-	uint64_t now = rte_rdtsc();
+	uint64_t now = clock_now();
 
 	if (idle->empty_since == 0) {
 		idle->empty_since = now;
@@ -68,12 +69,12 @@ static void idle_yield(struct worker *w)
 // Calls a function that gives up the CPU; the recorder does not take that for a preemption.
 static void idle_give_up_cpu(struct worker *w, void (*how)(struct worker *w))
 {
-	uint64_t start = rte_rdtsc();
+	uint64_t start = clock_now();
 
 	recorder_leave(w->recorder);
 	how(w);
 	recorder_return(w->recorder);
-	recorder_spent(w->recorder, STAGE_IDLE, rte_rdtsc() - start);
+	recorder_spent(w->recorder, STAGE_IDLE, clock_now() - start);
 }
 
 static void idle_sleep_max(struct worker *w)
@@ -84,13 +85,13 @@ static void idle_sleep_max(struct worker *w)
 // Time in which the worker waits to be woken counts as idle time, and not as part of a loop.
 static void idle_wait_for_packets(struct worker *w)
 {
-	uint64_t start = rte_rdtsc(), waited;
+	uint64_t start = clock_now(), waited;
 	bool ok;
 
 	recorder_leave(w->recorder);
 	ok = wait_wait(w);
 	recorder_return(w->recorder);
-	waited = rte_rdtsc() - start;
+	waited = clock_now() - start;
 	w->idle_cycles += waited;
 	w->recorder->trail.begin += waited;
 	w->recorder->trail.end += waited;

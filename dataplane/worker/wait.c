@@ -13,6 +13,8 @@
 #include "worker/worker.h"
 #include "worker/worker_private.h"
 
+int wait_max_ms = WAIT_MAX_MS;
+
 // True: the queue would be polled now, and it is not moving to another worker.
 static bool wait_is_settled(const struct worker *w, const struct port_queue *q)
 {
@@ -118,7 +120,7 @@ bool wait_wait(struct worker *w)
 
 	rcu_reader_rest(w->id);
 	system_calls++;
-	n = poll(wait->fds, wait->n, WAIT_MAX_MS);
+	n = poll(wait->fds, wait->n, wait_max_ms);
 	rcu_reader_resume(w->id);
 	__atomic_store_n(&wait->waits, wait->waits + 1, __ATOMIC_RELAXED);
 	__atomic_store_n(&wait->timeouts, wait->timeouts + (n == 0), __ATOMIC_RELAXED);

@@ -16,10 +16,12 @@
 struct worker;
 struct port_queue;
 
+extern int wait_max_ms; // WAIT_MAX_MS, unless a test needs to know that it was something else that ended a wait
+
 struct wait {
 	// Worker: rw, master: ro.
 	uint64_t waits;       // number of waits
-	uint64_t timeouts;    // of these, waits that lasted WAIT_MAX_MS
+	uint64_t timeouts;    // of these, waits that lasted wait_max_ms
 	uint32_t timer_queue; // port << 16 | queue that gives no interrupts now, so that the worker sleeps; 0 = none
 	// Worker: rw.
 	unsigned n;
