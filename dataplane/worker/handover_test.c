@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // With real threads and rings, flows of numbered packets pass while modes, rings, queues and workers change. No packet
-// is lost, and none overtakes another of its flow.
+// is lost, and none overtakes another of its flow. No wait is given up because a thread is late, unless a test says so.
 #include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,11 +15,14 @@
 #include <cmocka.h>
 #include <rte_cycles.h>
 
+#include "base/doorbell.h"
 #include "base/rcu.h"
 #include "base/wake_fd.h"
 #include "testing/router_fixture.h"
+#include "testing/wait_until.h"
 #include "worker/handoff.h"
 #include "worker/load.h"
+#include "worker/orders.h"
 #include "worker/spread.h"
 #include "worker/wait.h"
 #include "worker/worker.h"
@@ -132,6 +135,8 @@ static int setup(void **state)
 	router_rx = rx_numbered;
 	router_tx = tx_checked;
 	router_arm = arm_readable;
+	worker_patience = PATIENCE_MS / 20;
+	wait_max_ms = 3600000;
 	return router_setup(state);
 }
 
@@ -175,14 +180,8 @@ static struct worker *add(uint32_t id)
 static void wait_for(uint64_t more)
 {
 	uint64_t want = now(&sent) + more;
-	unsigned i;
 
-	for (i = 0; i < 20000 && now(&sent) < want; i++) {
-		usleep(500);
-		worker_poll();
-		rcu_poll();
-	}
-	assert_true(now(&sent) >= want);
+	assert_true(wait_until((worker_poll(), rcu_poll(), now(&sent) >= want)));
 }
 
 static void start(void)
@@ -191,7 +190,7 @@ static void start(void)
 	wait_for(1000);
 }
 
-// Number of changes that did not wait for a worker: this machine was busy with other work for SPREAD_LATE_MS.
+// Number of changes that did not wait for a worker.
 static uint64_t gave_up(void)
 {
 	uint64_t n = 0;
@@ -205,38 +204,23 @@ static uint64_t gave_up(void)
 
 static void stop_and_check(void)
 {
-	unsigned i;
-
 	__atomic_store_n(&flowing, false, __ATOMIC_SEQ_CST);
-	while (__atomic_load_n(&building, __ATOMIC_SEQ_CST) > 0)
-		usleep(100);
-	for (i = 0; i < 5000 && now(&sent) != now(&received); i++)
-		usleep(1000);
-	assert_int_equal(now(&sent), now(&received));
+	assert_true(wait_until(__atomic_load_n(&building, __ATOMIC_SEQ_CST) == 0));
+	assert_true(wait_until(now(&sent) == now(&received)));
+	if (worker_patience > 1)
+		assert_int_equal(gave_up(), 0);
 	if (gave_up() == 0)
 		assert_int_equal(overtaken, 0);
 	else
 		print_message("a worker was stalled for %u ms: order was not kept %lu times\n", SPREAD_LATE_MS,
 			      overtaken);
-	for (i = 0; i < 5000 && !spread_settled(); i++) // workers may wait for a CPU
-		usleep(1000);
-	assert_true(spread_settled());
+	assert_true(wait_until(spread_settled()));
 }
 
-// Deletes a worker, also on a machine that is too busy for it to end at once.
 static void del(uint32_t id)
 {
-	unsigned i;
-	int ret = worker_del(id, &err);
-
-	if (ret < 0 && ret != -ETIMEDOUT)
+	if (worker_del(id, &err) < 0)
 		fail_msg("%s", err.message);
-	for (i = 0; i < 10000 && worker_get(id); i++) {
-		usleep(1000);
-		worker_poll();
-		rcu_poll();
-	}
-	assert_null(worker_get(id));
 }
 
 static void hybrid_uses_all(void **state)
@@ -296,24 +280,11 @@ static void policies_switched(void **state)
 	stop_and_check();
 }
 
-// Number of timed packets that stayed in a ring for half of WAIT_MAX_MS or longer.
-static unsigned stood_long(const struct worker *from)
-{
-	uint64_t long_ago = rte_get_tsc_hz() / 1000 * WAIT_MAX_MS / 2;
-	unsigned to, b, n = 0;
-
-	for (to = 0; to < 3; to++)
-		for (b = 0; from->out[to] && b < HANDOFF_BUCKETS; b++)
-			n += (1ull << b) >= long_ago ? (unsigned)from->out[to]->waited[b] : 0;
-	return n;
-}
-
-// All workers wait, and a worker that is handed packets wakes up. On a busy machine some may wake up late.
+// All workers wait, and a worker that is handed packets wakes up: no wait ends by itself.
 static void waiting_workers_are_handed_packets(void **state)
 {
 	struct worker *w[3] = {add(0), add(1), add(2)};
-	unsigned i, late = 0;
-	uint64_t waits;
+	unsigned i;
 
 	for (i = 0; i < 3; i++)
 		set_idle(i, IDLE_INTERRUPT);
@@ -321,14 +292,13 @@ static void waiting_workers_are_handed_packets(void **state)
 	for (i = 0; i < 30; i++) {
 		start();
 		stop_and_check();
+		assert_true(wait_until((rcu_poll(), doorbell_waits(1) && doorbell_waits(2))));
 	}
-	for (i = waits = 0; i < 3; i++) {
-		waits += now(&w[i]->wait->waits);
-		late += stood_long(w[i]);
+	for (i = 0; i < 3; i++) {
+		assert_int_equal(now(&w[i]->wait->timeouts), 0);
+		assert_true(now(&by_worker[i]) > 0);
 	}
-	assert_true(waits > 30);
-	assert_in_range(late, 0, 3);
-	assert_true(now(&by_worker[0]) > 0 && now(&by_worker[1]) > 0 && now(&by_worker[2]) > 0);
+	assert_true(now(&w[1]->wait->waits) > 0 && now(&w[2]->wait->waits) > 0);
 }
 
 static void queue_moved(void **state)
@@ -369,23 +339,25 @@ static uint64_t behind(const struct handoff *h)
 	return handoff_sent(h) - __atomic_load_n(&h->done, __ATOMIC_ACQUIRE);
 }
 
-// A worker leaves while another one is far behind with its packets: those in the ring are processed all the same. The
-// last test, because the queues count waits that were given up for all that follow.
+// A worker leaves while another one is far behind with its packets, for longer than the master waits: those in the ring
+// are processed all the same. The last test, because the queues count waits that were given up for all that follow.
 static void last_packets_of_a_worker(void **state)
 {
 	struct worker *w = add(0);
-	unsigned i;
+	int ret;
 
 	add(1);
 	add(2);
 	set_mode(PORT_HYBRID);
 	start();
 	__atomic_store_n(&slow, 1, __ATOMIC_RELAXED);
-	for (i = 0; i < 10000 && behind(w->out[1]) < AWAY * 3 / 4; i++)
-		usleep(1000);
-	assert_true(behind(w->out[1]) >= AWAY * 3 / 4);
+	assert_true(wait_until(behind(w->out[1]) >= AWAY * 3 / 4));
 	__atomic_store_n(&flowing, false, __ATOMIC_SEQ_CST);
-	del(0);
+	worker_patience = 1;
+	ret = worker_del(0, &err);
+	if (ret < 0 && ret != -ETIMEDOUT)
+		fail_msg("%s", err.message);
+	assert_true(wait_until((worker_poll(), rcu_poll(), worker_get(0) == NULL)));
 	stop_and_check();
 }
 
@@ -437,31 +409,63 @@ static void isolated_receive(void **state)
 	assert_int_equal(now(&by_worker[2]), 0);
 }
 
-static void seconds(unsigned n)
+static bool held[2], releasing;
+
+static void hold(struct worker *w)
 {
-	for (n *= 100; n > 0; n--) {
-		usleep(11000);
-		worker_poll();
-		load_poll();
-		rcu_poll();
-	}
+	__atomic_store_n(&held[w->id], true, __ATOMIC_RELEASE);
+	while (!__atomic_load_n(&releasing, __ATOMIC_ACQUIRE))
+		usleep(100);
+	__atomic_store_n(&held[w->id], false, __ATOMIC_RELEASE);
 }
+
+// Holds both workers while the load of their last seconds is made up: the packets of each queue and the share of its
+// time in which each worker had packets. What they really did before that no longer weighs anything.
+static void seconds(unsigned n, unsigned packets, double share)
+{
+	struct port *red = port_get(RED0);
+	unsigned i, q;
+
+	__atomic_store_n(&releasing, false, __ATOMIC_RELAXED);
+	for (i = 0; i < 2; i++) {
+		worker_set_fault(worker_get(i), hold);
+		assert_true(wait_until(__atomic_load_n(&held[i], __ATOMIC_ACQUIRE)));
+	}
+	load_measure(1);
+	while (n-- > 0) {
+		for (q = 0; q < red->n_queues; q++)
+			red->queues[q].rx_packets += packets;
+		for (i = 0; i < 2; i++) {
+			worker_get(i)->busy_cycles += (uint64_t)(1e9 * share);
+			worker_get(i)->idle_cycles += (uint64_t)(1e9 * (1 - share));
+		}
+		load_measure(1);
+	}
+	for (i = 0; i < 2; i++)
+		worker_set_fault(worker_get(i), NULL);
+	__atomic_store_n(&releasing, true, __ATOMIC_RELEASE);
+	assert_true(wait_until(!__atomic_load_n(&held[0], __ATOMIC_ACQUIRE) &&
+			       !__atomic_load_n(&held[1], __ATOMIC_ACQUIRE)));
+}
+
+#define LONG 60 // seconds after which averages are what the last ones were
 
 static void rebalanced(void **state)
 {
 	struct port *red = port_get(RED0);
 	struct load_plan plan;
 	struct worker *a = add(0);
-	unsigned i;
 
 	add(1); // queues stay where they are
 	start();
-	seconds(2);
-	assert_true(load_of_queue(&red->queues[0]) > 0 && load_of_queue(&red->queues[1]) > 0);
+	seconds(LONG, 5000, 0.5);
+	assert_int_equal((int)(load_of_queue(&red->queues[0]) + 0.5), 5000);
+	assert_int_equal((int)(load_of_queue(&red->queues[1]) + 0.5), 5000);
 	assert_int_equal(load_rebalance(false, false, &plan, &err), 0);
 	assert_int_equal(plan.n, 1);
 	assert_int_equal(plan.moves[0].port, RED0);
-	assert_true(plan.after < plan.before * 0.9);
+	assert_int_equal((int)(plan.before + 0.5), 10000);
+	assert_int_equal((int)(plan.after + 0.5), 5000);
 	free(plan.moves);
 	assert_int_equal(red->queues[0].rx_worker + red->queues[1].rx_worker, 0);
 	assert_int_equal(load_rebalance(false, true, &plan, &err), 0);
@@ -473,12 +477,12 @@ static void rebalanced(void **state)
 	for (unsigned e = 0; e < SPREAD_ENTRIES; e++)
 		assert_int_equal(spread_move(red, e, (uint8_t)a->id, &err), 0);
 	assert_int_equal(spread_refresh(&err), 0);
-	for (i = 0, plan.n = 0; i < 10 && plan.n == 0; i++) {
-		seconds(1);
-		assert_int_equal(load_rebalance(false, true, &plan, &err), 0);
-		free(plan.moves);
-	}
+	assert_true(wait_until(spread_settled()));
+	seconds(LONG, 5000, 0.5);
+	assert_int_equal(load_rebalance(false, true, &plan, &err), 0);
+	free(plan.moves);
 	assert_true(plan.n >= 1);
+	assert_true(plan.after < plan.before * 0.9);
 	stop_and_check();
 	add(2); // with the new worker all entries are distributed again
 	assert_false(spread_ports[RED0].moved);
@@ -486,20 +490,21 @@ static void rebalanced(void **state)
 
 static void spread_when_busy(void **state)
 {
-	unsigned i;
-
 	add(0);
 	add(1);
 	set_mode(PORT_AUTO);
 	assert_null(spread_ports[RED0].table);
 	start();
-	for (i = 0; i < 10 && !spread_ports[RED0].busy; i++)
-		seconds(1);
-	wait_for(5000);
-	assert_true(spread_ports[RED0].busy && now(&by_worker[1]) > 0);
+	seconds(LONG, 0, 0.75);
+	assert_false(spread_ports[RED0].busy);
+	seconds(LONG, 0, 0.85);
+	assert_true(spread_ports[RED0].busy);
+	assert_true(wait_until(now(&by_worker[1]) > 0));
+	seconds(LONG, 0, 0.3); // two workers are busy for 0.6 of their time, more than half of that of the poller
+	assert_true(spread_ports[RED0].busy);
 	stop_and_check();
-	for (i = 0; i < 10 && spread_ports[RED0].busy; i++)
-		seconds(1);
+	seconds(LONG, 0, 0.2);
+	assert_false(spread_ports[RED0].busy);
 	assert_null(spread_ports[RED0].table);
 }
 

@@ -327,18 +327,13 @@ static void load_rebalance_regularly(void)
 	free(plan.moves);
 }
 
-void load_poll(void)
+void load_measure(double passed)
 {
-	static uint64_t last;
-	uint64_t now = rte_rdtsc();
 	struct worker *w;
 	struct port *p;
 	unsigned i;
 
-	if (now - last < rte_get_tsc_hz())
-		return;
-	seconds = last ? (double)(now - last) / (double)rte_get_tsc_hz() : 1;
-	last = now;
+	seconds = passed;
 	for (p = port_next(NULL); p; p = port_next(p))
 		for (i = 0; i < p->n_queues; i++)
 			load_sample_queue(&p->queues[i]);
@@ -346,4 +341,16 @@ void load_poll(void)
 		load_sample_worker(w);
 	load_auto_ports();
 	load_rebalance_regularly();
+}
+
+void load_poll(void)
+{
+	static uint64_t last;
+	uint64_t now = rte_rdtsc(), passed = now - last;
+	bool first = last == 0;
+
+	if (passed < rte_get_tsc_hz())
+		return;
+	last = now;
+	load_measure(first ? 1 : (double)passed / (double)rte_get_tsc_hz());
 }

@@ -28,7 +28,8 @@ struct load_plan {
 
 extern uint32_t rebalance_seconds; // 0: only on request
 
-void load_poll(void); // called from the master's loop
+void load_poll(void);             // called from the master's loop
+void load_measure(double passed); // what load_poll() does each second; passed: seconds since the last time
 
 double load_of_queue(const struct port_queue *q); // packets/s
 double load_of_worker(const struct worker *w);    // share of its time in which it had packets, 0 to 1

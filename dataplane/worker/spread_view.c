@@ -39,7 +39,7 @@ static bool spread_view_waits_over(struct worker *w, struct spread_view *v)
 		if (h && !handoff_passed(h, v->waits[n - 1].position))
 			break;
 	}
-	if (n > 0 && rte_rdtsc() - v->wait_since > rte_get_tsc_hz() / 1000 * SPREAD_LATE_MS) {
+	if (n > 0 && rte_rdtsc() - v->wait_since > rte_get_tsc_hz() / 1000 * SPREAD_LATE_MS * worker_patience) {
 		__atomic_store_n(&v->gave_up, v->gave_up + 1, __ATOMIC_RELAXED);
 		n = 0;
 	}

@@ -123,8 +123,8 @@ int worker_set_idle(struct worker *w, enum idle_policy idle, struct error *err);
 void worker_set_sleep_max(struct worker *w, uint32_t us);      // of IDLE_SLEEP; 0 = the default
 void worker_set_loop_threshold(struct worker *w, uint32_t us); // shortest loop to record; 0 = the default
 int worker_del(uint32_t id, struct error *err);
-// The master waits this many times longer for its workers than it has to: 1, unless a test must not depend on how soon
-// its threads get a CPU.
+// How many times longer than usual the master and workers wait for a worker that is late: 1, unless a test must not
+// depend on how soon its threads get a CPU.
 extern unsigned worker_patience;
 // False: a worker has not ended, and goes on to use what it was given: nothing may be freed.
 bool worker_del_all(void);
