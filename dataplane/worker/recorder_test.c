@@ -1,39 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-// The recorder on threads of the test, which share their CPU with competing threads.
-#include <pthread.h>
-#include <sched.h>
+// The recorder with loops and interruptions of the test's. Those of real threads: recorder_measure_test.c.
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 #include <rte_cycles.h>
 
-#include "base/thread.h"
 #include "graph/node_test.h"
-#include "worker/health.h"
 #include "worker/recorder.h"
 
 static struct recorder *r;
 static struct rte_graph *graph;
-static unsigned cpu; // that threads share
 
 static int setup(void **state)
 {
-	unsigned n = 0, i;
-	cpu_set_t set;
-
-	sched_getaffinity(0, sizeof(set), &set);
-	for (i = 0; i < CPU_SETSIZE; i++)
-		if (CPU_ISSET(i, &set))
-			cpu = i, n++;
-	if (n == 0 || node_test_setup(state) < 0)
+	if (node_test_setup(state) < 0)
 		return -1;
 	graph = graph_create("recorder", SOCKET_ID_ANY, NULL);
 	return graph ? 0 : -1;
@@ -200,120 +186,83 @@ static void long_trail(void **state)
 	assert_int_equal(l[0].stages[STAGE_RECEIVE], 0);               // no longer known
 }
 
-struct watched {
-	bool stop;
-	int tid;
-	uint64_t taken, involuntary;
-	bool sees_kernel;
-};
+// The recorder with a word of the test's in place of the one that the kernel clears.
+static volatile uint64_t word;
 
-static uint64_t involuntary(int tid)
+static void enter_by_hand(void)
 {
-	struct worker_health h = {};
-
-	assert_int_equal(health_read(&h, "", tid), 0);
-	return h.involuntary;
-}
-
-static void *compete(void *arg)
-{
-	struct watched *w = arg;
-
-	while (!__atomic_load_n(&w->stop, __ATOMIC_RELAXED))
-		;
-	return NULL;
-}
-
-// Runs loops of 5 us, as a worker does.
-static void *be_watched(void *arg)
-{
-	struct watched *w = arg;
-	uint64_t end = rte_rdtsc() + rte_get_tsc_hz(), start, now;
-	int tid = (int)syscall(SYS_gettid);
-
 	recorder_enter(r);
-	w->sees_kernel = r->sees_kernel;
-	w->involuntary = involuntary(tid);
+	r->armed = &word;
 	recorder_return(r);
 	r->taken = 0;
-	for (start = rte_rdtsc(); start < end; start = now) {
-		walked(start, 0);
-		do
-			now = rte_rdtsc();
-		while (now - start < us(5));
-		recorder_loop(r, now, 0);
-	}
-	recorder_leave(r);
-	w->involuntary = involuntary(tid) - w->involuntary;
-	w->taken = r->taken;
-	return NULL;
 }
 
-static struct watched observe(unsigned competitors)
+static void kernel_interrupts(void)
 {
-	struct watched w = {}, c = {};
-	pthread_t self, others[4];
-	unsigned i;
-
-	for (i = 0; i < competitors; i++) {
-		assert_int_equal(pthread_create(&others[i], NULL, compete, &c), 0);
-		assert_int_equal(thread_pin(others[i], cpu), 0);
-	}
-	assert_int_equal(pthread_create(&self, NULL, be_watched, &w), 0);
-	assert_int_equal(thread_pin(self, cpu), 0);
-	pthread_join(self, NULL);
-	__atomic_store_n(&c.stop, true, __ATOMIC_RELAXED);
-	for (i = 0; i < competitors; i++)
-		pthread_join(others[i], NULL);
-	return w;
+	word = 0;
 }
 
-// Each context switch that the kernel counts is seen. There may be more: the kernel also clears the pointer for work of
-// its own (a timer, a page that moves), in which the thread did not run either.
+// An interruption belongs to its loop and, because it may have come between the time stamp and the look at the word, to
+// the next one.
 static void taken_by_others(void **state)
 {
 	struct long_loop l[LONGEST_LOOPS];
-	struct watched w = observe(2);
-	unsigned i, n, taken = 0;
+	unsigned i;
 
-	if (!w.sees_kernel)
-		skip();
-	printf("# beside others: %lu switches, %lu seen\n", w.involuntary, w.taken);
-	assert_true(w.involuntary >= 10);
-	assert_in_range(w.taken, w.involuntary * 9 / 10, w.involuntary * 3 + 100);
-	n = recorder_longest(r, l);
-	assert_int_not_equal(n, 0);
-	for (i = 0; i < n; i++)
-		taken += l[i].taken;
-	assert_true(taken * 10 >= n * 9); // in the longest loops other threads had the CPU
+	enter_by_hand();
+	for (i = 0; i < 20; i++) {
+		if (i == 7 || i == 13 || i == 14)
+			kernel_interrupts();
+		loop(us(1000 - i), 1);
+		assert_int_equal(word, r->mark);
+	}
+	assert_int_equal(r->taken, 3);
+	assert_int_equal(recorder_longest(r, l), 20);
+	for (i = 0; i < 20; i++)
+		assert_int_equal(l[i].taken, i == 7 || i == 8 || (i >= 13 && i <= 15));
+	recorder_reset(r);
+	assert_int_equal(r->taken - r->taken_base, 0);
 }
 
-// The same work without competing threads, as far as this machine allows.
-static void alone(void **state)
-{
-	struct watched w = observe(0);
-
-	if (!w.sees_kernel)
-		skip();
-	printf("# alone: %lu switches, %lu seen\n", w.involuntary, w.taken);
-	assert_true(w.taken <= w.involuntary * 3 + 100);
-}
-
-// A system call that gives up the CPU does not count as a preemption.
+// A system call that gives up the CPU does not count as a preemption, but one before it does.
 static void given_away(void **state)
 {
-	struct timespec t = {.tv_nsec = 100000};
+	unsigned i;
+
+	enter_by_hand();
+	for (i = 0; i < 50; i++) {
+		if (i == 20)
+			kernel_interrupts();
+		recorder_leave(r);
+		kernel_interrupts();
+		recorder_return(r);
+		loop(us(100), 0);
+	}
+	assert_int_equal(r->taken, 1);
+	assert_int_equal(r->taken_in, 21); // loops are counted from 1
+}
+
+static void ignore(int signal)
+{
+}
+
+// The kernel of this machine clears the word, if it does so at all: each time that a signal is delivered, at least.
+static void kernel_clears_the_word(void **state)
+{
 	unsigned i;
 
 	recorder_enter(r);
-	for (i = 0; i < 50; i++) {
-		recorder_leave(r);
-		nanosleep(&t, NULL);
-		recorder_return(r);
-		walked(0, 0);
-		recorder_loop(r, us(100), 0);
+	if (!r->sees_kernel)
+		skip();
+	assert_int_not_equal(signal(SIGUSR1, ignore), SIG_ERR);
+	for (i = 1; i <= 20; i++) {
+		raise(SIGUSR1);
+		loop(us(10), 0);
+		assert_in_range(r->taken, i, UINT64_MAX);
+		assert_int_equal(r->taken_in, i);
 	}
-	assert_true(r->taken <= 5);
+	recorder_leave(r);
+	signal(SIGUSR1, SIG_DFL);
 }
 
 static int teardown(void **state)
@@ -329,7 +278,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {T(counts),          T(splits),       T(longest_stay),
 					   T(threshold),       T(sums_by_node), T(long_trail),
-					   T(taken_by_others), T(alone),        T(given_away)};
+					   T(taken_by_others), T(given_away),   T(kernel_clears_the_word)};
 
 	return cmocka_run_group_tests(tests, setup, teardown);
 }
