@@ -17,6 +17,7 @@
 #include "gen_api.h"
 #include "poll.h"
 #include "port/memif/memif_conn.h"
+#include "testing/wait_until.h"
 
 #define QUEUES 4
 
@@ -124,15 +125,12 @@ void router_pump(unsigned ms)
 void router_configure(const Corelane__V1__GeneratorProfile *p)
 {
 	struct error err = {0};
-	uint64_t end = now_ms() + 5000;
 	unsigned i;
 
 	if (profile_set(p, &err) < 0)
 		fail_msg("%s", err.message);
 	for (i = 0; i < profile.n_ports; i++) {
-		while (!profile.ports[i]->ops->up(profile.ports[i]) && now_ms() < end)
-			router_pump(1);
-		assert_true(profile.ports[i]->ops->up(profile.ports[i]));
+		assert_true(wait_until((router_pump(1), profile.ports[i]->ops->up(profile.ports[i]))));
 	}
 }
 

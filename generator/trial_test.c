@@ -9,11 +9,22 @@
 
 #include "gen_router.h"
 #include "poll.h"
+#include "testing/wait_until.h"
 
 #define PACKETS 50000
+#define TRIES 1000 // of trials in which the generator may be late because other threads occupy its CPU
 
 static unsigned seen; // by the router
 static const char *wrong;
+
+// A trial that waits for all frames: none is lost because the router's thread gets no CPU.
+static struct trial_plan whole_plan(uint64_t packets)
+{
+	struct trial_plan plan = router_plan(packets);
+
+	plan.drain = router_ms(PATIENCE_MS);
+	return plan;
+}
 
 static const struct stream_count *total(const struct trial *t)
 {
@@ -66,7 +77,7 @@ static void assert_clean(const struct trial *t)
 
 static void every_frame_comes_back(void **state)
 {
-	struct trial_plan plan = router_plan(PACKETS);
+	struct trial_plan plan = whole_plan(PACKETS);
 	const struct trial *t;
 	uint64_t timed = 0;
 	unsigned i;
@@ -105,18 +116,21 @@ static void percentile_of_a_window(void **state)
 // Windows have a percentile if latencies are measured.
 static void windows_have_latencies(void **state)
 {
-	struct trial_plan plan = router_plan(PACKETS);
+	struct trial_plan plan = whole_plan(PACKETS);
 	const struct trial *t;
-	unsigned i, with, run;
+	unsigned i, with, run, tries;
 
 	connect_one(stream(false, 64, 1000));
 	plan.window = router_ms(2);
 	plan.packets_per_second = 250000; // 100 windows: a pause of the CPU leaves some
 	for (run = 0; run < 2; run++) {
 		plan.latency = run == 0;
-		t = router_run(&plan, across);
-		for (i = with = 0; i < RTE_MIN(t->n_written, (unsigned)TRIAL_WINDOWS); i++)
-			with += t->windows[i].p99 > 0;
+		tries = TRIES;
+		do {
+			t = router_run(&plan, across);
+			for (i = with = 0; i < RTE_MIN(t->n_written, (unsigned)TRIAL_WINDOWS); i++)
+				with += t->windows[i].p99 > 0;
+		} while (plan.latency && with <= 1 && --tries > 0);
 		assert_true(plan.latency ? with > 1 : with == 0);
 	}
 }
@@ -124,7 +138,7 @@ static void windows_have_latencies(void **state)
 // Another poller on the CPU gets its turn after each poll.
 static void the_cpu_is_shared(void **state)
 {
-	struct trial_plan plan = router_plan(PACKETS);
+	struct trial_plan plan = whole_plan(PACKETS);
 	const struct trial *t;
 
 	connect_one(stream(false, 64, 1000));
@@ -146,7 +160,7 @@ static void the_cpu_is_shared(void **state)
 // It sleeps when few packets arrive, which makes nothing late or lost.
 static void it_rests(void **state)
 {
-	struct trial_plan plan = router_plan(PACKETS);
+	struct trial_plan plan = whole_plan(PACKETS);
 	const struct trial *t;
 
 	connect_one(stream(false, 64, 1000));
@@ -155,26 +169,29 @@ static void it_rests(void **state)
 	t = router_run(&plan, across);
 	assert_int_equal(total(t)->due, PACKETS);
 	assert_int_equal(total(t)->received, total(t)->sent); // other programs may have made it late
-	assert_true(t->turns > 100 && t->turn_cycles / t->turns >= router_ms(1) / 10);
+	// At least when it waits for the last frames. The kernel's clock may differ from the TSC.
+	assert_true(t->turns > 0 && t->turn_cycles / t->turns >= router_ms(1) / 11);
 	assert_true(t->away == t->sink.clock.hz / 1000000 * 200);
 }
 
 // Packets at a port that is not read stay there and are not received.
 static void a_port_is_not_read(void **state)
 {
-	struct trial_plan plan = router_plan(100);
+	struct trial_plan plan = whole_plan(100);
 
 	connect_one(stream(false, 64, 10));
 	plan.unread = profile.ports[1];
+	plan.drain = router_ms(50);
 	assert_int_equal(total(router_run(&plan, across))->received, 0);
 	plan.unread = NULL;
+	plan.drain = router_ms(PATIENCE_MS);
 	assert_int_equal(total(router_run(&plan, across))->received, 100);
 }
 
 // The streams that send share the packets by their weights.
 static void silent_streams(void **state)
 {
-	struct trial_plan plan = router_plan(100);
+	struct trial_plan plan = whole_plan(100);
 	Corelane__V1__GeneratorStream *both[] = {stream(false, 64, 10), back(stream(false, 64, 10))};
 	const struct trial *t;
 	unsigned i;
@@ -195,7 +212,7 @@ static void silent_streams(void **state)
 
 static void sizes_in_turn_both_ways(void **state)
 {
-	struct trial_plan plan = router_plan(PACKETS);
+	struct trial_plan plan = whole_plan(PACKETS);
 	Corelane__V1__GeneratorStream *both[] = {stream(false, 64, 100), back(stream(true, 100, 7))};
 	const struct trial *t;
 	unsigned i;
@@ -216,72 +233,86 @@ static void sizes_in_turn_both_ways(void **state)
 	assert_int_equal(t->streams[1].count.sent, PACKETS - PACKETS / 4);
 }
 
+// What is due follows from the cycles of a window, whatever the machine does: what it was late for counts as due, too.
+static void assert_due(uint64_t due, uint64_t cycles)
+{
+	uint64_t want = cycles * 250 / router_ms(1);
+
+	assert_in_range(due, want - RTE_MIN(want, 258u), want + 258); // a turn sends up to 256 of what is due
+}
+
 static void the_rate_is_kept(void **state)
 {
-	struct trial_plan plan = router_plan(0);
+	struct trial_plan plan = whole_plan(0);
 	struct stream_count sum = {0};
 	const struct trial *t;
+	uint64_t cycles = 0;
 	unsigned i;
 
 	plan.duration = router_ms(400);
 	plan.packets_per_second = 250000;
 	connect_one(stream(false, 64, 100));
 	t = router_run(&plan, across);
-	assert_in_range(total(t)->due, 99000, 101000);
+	assert_int_equal(t->total.cycles, plan.duration);
+	assert_due(total(t)->due, t->total.cycles);
 	assert_int_equal(total(t)->received, total(t)->sent);
-	assert_in_range(t->n_written, 7, 8); // of 50 ms; the last may be cut
+	assert_in_range(t->n_written, 8, 9); // of 50 ms, and what is left by rounding
 	for (i = 0; i < t->n_written; i++) {
 		const struct window *w = &t->windows[i];
 
-		assert_in_range(w->count.due, (w->cycles * 123) / router_ms(1) * 2,
-				(w->cycles * 127) / router_ms(1) * 2 + 300);
+		assert_due(w->count.due, w->cycles);
+		cycles += w->cycles;
 		sum.due += w->count.due;
 		sum.sent += w->count.sent;
 	}
+	assert_int_equal(cycles, plan.duration);
 	assert_int_equal(sum.due, total(t)->due);
 	assert_int_equal(sum.sent, total(t)->sent);
-}
-
-static unsigned groups[64], n_groups;
-static uint32_t last_time;
-
-// Windows by the times in the probes.
-static int groups_bursts(int side, struct rte_mbuf *m, unsigned *copies, bool *hold)
-{
-	uint32_t time = probe_time(probe_read(rte_pktmbuf_mtod(m, const uint8_t *) + 42));
-	uint32_t gap = clock_stamp(&(struct clock){.shift = clock_of(rte_get_tsc_hz()).shift}, router_ms(2));
-
-	if (seen++ == 0 || time - last_time > gap)
-		n_groups++;
-	last_time = time;
-	groups[n_groups % 64]++;
-	return !side;
-}
-
-static void bursts_have_gaps(void **state)
-{
-	struct trial_plan plan = router_plan(20 * 100);
-	const struct trial *t;
-	unsigned i;
-
-	plan.burst = 100;
-	plan.packets_per_second = 20000; // one burst each 5 ms
-	memset(groups, 0, sizeof(groups));
-	n_groups = 0;
-	connect_one(stream(false, 64, 10));
-	t = router_run(&plan, groups_bursts);
-	assert_int_equal(total(t)->due, 2000);
-	assert_int_equal(total(t)->sent, seen);
-	assert_in_range(n_groups, 1, 40);
-	for (i = 1; i <= n_groups; i++)
-		// Fewer packets: other threads occupied the CPU.
-		assert_in_range(groups[i], total(t)->late == 0 && n_groups == 20 ? 100 : 1, 100);
 }
 
 // Sends what becomes due until `active` cycles of sending have passed. Returns the number of frames.
 static unsigned sends_until(struct trial *t, uint64_t active)
 {
 	return send_due(t, rte_rdtsc(), active);
+}
+
+// A trial that is stepped: nothing empties the ring, so that 1024 frames fit.
+static struct trial *stepped(struct trial_plan plan)
+{
+	struct trial *t = port_new(sizeof(*t));
+
+	t->plan = plan;
+	assert_int_equal(trial_init(t, 1), 0);
+	return t;
+}
+
+static void stepped_ends(struct trial *t)
+{
+	send_fini(t);
+	free(t);
+}
+
+// A burst each 5 ms: a hundred frames as on a wire, and nothing before the next one.
+static void bursts_have_gaps(void **state)
+{
+	struct trial_plan plan = router_plan(10 * 100);
+	unsigned us, sent, burst = 0;
+	struct trial *t;
+
+	plan.burst = 100;
+	plan.packets_per_second = 20000;
+	connect_one(stream(false, 64, 10));
+	t = stepped(plan);
+	for (us = 0; us < 50000; us += 10) {
+		sent = sends_until(t, us * (t->sink.clock.hz / 1000000));
+		burst = us % 5000 == 0 ? sent : burst + sent;
+		if (us % 5000 == 20) // they need 3 us
+			assert_int_equal(burst, 100);
+		else if (us % 5000 > 20)
+			assert_int_equal(sent, 0);
+	}
+	assert_int_equal(t->streams[0].count.late + t->streams[0].count.no_room, 0);
+	stepped_ends(t);
 }
 
 // What became due while gen-poll did not run would be a burst: with latencies, it is late and not sent.
@@ -334,17 +365,21 @@ static int keeps(int side, struct rte_mbuf *m, unsigned *copies, bool *hold)
 // The ring is not emptied: frames that are due after it is full have no room, or the generator was late.
 static void a_full_ring_is_told(void **state)
 {
-	struct trial_plan plan = router_plan(5000);
+	struct trial_plan plan = whole_plan(5000);
 	const struct trial *t;
-	unsigned tries = 10; // others may have had the CPU for the whole 20 ms
+	unsigned tries = TRIES;
 
 	plan.packets_per_second = 1e6;
 	plan.drain = router_ms(1);
 	connect_one(stream(false, 64, 10));
-	t = router_run(&plan, NULL);
-	assert_int_equal(total(t)->due, 5000);
-	assert_in_range(total(t)->sent, 1, 1024);
-	assert_int_equal(total(t)->received, 0);
+	do {
+		t = router_run(&plan, NULL);
+		assert_int_equal(total(t)->due, 5000);
+		assert_in_range(total(t)->sent, 0, 1024);
+		assert_int_equal(total(t)->received, 0);
+	} while (total(t)->late == 5000 && --tries > 0);
+	assert_true(total(t)->sent > 0);
+	tries = TRIES;
 	plan.packets_per_second = 0;
 	plan.packets = 0;
 	plan.duration = router_ms(20);
@@ -360,9 +395,9 @@ static void a_full_ring_is_told(void **state)
 // A generator that rests is not late when the ring is full: it has no room for what became due meanwhile.
 static void it_rests_beside_a_full_ring(void **state)
 {
-	struct trial_plan plan = router_plan(100000);
+	struct trial_plan plan = whole_plan(100000);
 	const struct trial *t;
-	unsigned tries = 200; // of 20 ms each: others may have made it late
+	unsigned tries = TRIES;
 
 	plan.packets_per_second = 5e6;
 	plan.rest_us = 100;
@@ -379,30 +414,46 @@ static void it_rests_beside_a_full_ring(void **state)
 // Frames of the trial before do not count.
 static void stragglers_are_stale(void **state)
 {
-	struct trial_plan plan = router_plan(500);
+	struct trial_plan plan = whole_plan(500);
 	const struct trial *t;
 
 	plan.drain = router_ms(1);
 	connect_one(stream(false, 64, 10));
 	t = router_run(&plan, NULL);
 	assert_int_equal(total(t)->received, 0);
-	plan.drain = router_ms(500);
+	plan.drain = router_ms(PATIENCE_MS);
 	t = router_run(&plan, across);
 	assert_int_equal(total(t)->received, 500);
 	assert_int_equal(t->sink.stale, 500);
+}
+
+static uint64_t last_across; // TSC
+
+static int across_timed(int side, struct rte_mbuf *m, unsigned *copies, bool *hold)
+{
+	int to = across(side, m, copies, hold);
+
+	__atomic_store_n(&last_across, rte_rdtsc(), __ATOMIC_RELAXED);
+	return to;
 }
 
 // Frames that come back while the generator does not run are not lost, however long it is away.
 static void the_wait_ends_with_a_look(void **state)
 {
 	struct trial_plan plan = router_plan(1000);
+	unsigned tries = TRIES;
 	const struct trial *t;
+	uint64_t begin;
 
 	plan.packets_per_second = 1e8;
 	plan.drain = router_ms(1);
 	plan.rest_us = 50000;
 	connect_one(stream(false, 64, 10));
-	t = router_run(&plan, across);
+	do { // until the router's thread had a CPU in the 50 ms in which the generator rests
+		begin = rte_rdtsc();
+		t = router_run(&plan, across_timed);
+	} while ((total(t)->sent == 0 || last_across - begin > router_ms(40)) && --tries > 0);
+	assert_int_not_equal(tries, 0);
 	assert_int_equal(total(t)->received, total(t)->sent);
 	assert_clean(t);
 }
@@ -422,8 +473,10 @@ static int collects_flows(int side, struct rte_mbuf *m, unsigned *copies, bool *
 static void flows_come_and_go(void **state)
 {
 	Corelane__V1__GeneratorStream *m = stream(false, 64, 100);
-	struct trial_plan plan = router_plan(0);
+	struct trial_plan plan = whole_plan(0);
 	const struct trial *t;
+	struct trial *own;
+	unsigned ms;
 
 	m->flows->source_ports = 50000;
 	m->flows->destination_ports = 1;
@@ -433,10 +486,18 @@ static void flows_come_and_go(void **state)
 	connect_one(m);
 	t = router_run(&plan, collects_flows);
 	assert_clean(t);
-	assert_in_range(t->streams[0].renewed, total(t)->late == 0 ? 2900 : 100,
-			t->total.cycles * 10 / router_ms(1) + 1);
-	if (total(t)->late == 0)
-		assert_in_range(seen, 2900, t->streams[0].renewed + 100);
+	assert_in_range(t->streams[0].renewed, 1, t->total.cycles * 10 / router_ms(1) + 1);
+	assert_in_range(seen, 1, t->streams[0].renewed + 100);
+	if (total(t)->late == 0) {
+		assert_in_range(t->streams[0].renewed, 2900, 3001);
+		assert_in_range(seen, 2900, 3101);
+	}
+	own = stepped(plan);
+	for (ms = 0; ms <= 300; ms++) {
+		sends_until(own, router_ms(ms));
+		assert_in_range(own->streams[0].renewed, ms * 10 - (ms > 0), ms * 10 + 1);
+	}
+	stepped_ends(own);
 }
 
 // Both ends of one memif: the copying server, and the client in its own memory.
@@ -446,7 +507,7 @@ static void server_and_client(void **state)
 						message_port("b", router_socket(0))};
 	Corelane__V1__GeneratorStream *both[] = {stream(false, 64, 1000), back(stream(true, 9000, 7))};
 	Corelane__V1__GeneratorProfile p = CORELANE__V1__GENERATOR_PROFILE__INIT;
-	struct trial_plan plan = router_plan(PACKETS);
+	struct trial_plan plan = whole_plan(PACKETS);
 	const struct trial *t;
 
 	ports[0]->memif->server = true;
@@ -462,21 +523,20 @@ static void server_and_client(void **state)
 
 static void a_peer_that_goes(void **state)
 {
-	struct trial_plan plan = router_plan(0);
+	struct trial_plan plan = whole_plan(0);
 	unsigned i;
 
 	for (i = 0; i < 20; i++) {
 		struct trial *t = port_new(sizeof(*t));
 
-		plan.duration = router_ms(10000);
+		plan.duration = router_ms(3600000);
 		connect_one(stream(false, 64, 10));
 		t->plan = plan;
 		assert_int_equal(trial_init(t, 1), 0);
 		poll_run(t);
 		router_pump(2);
 		router_drop(0);
-		router_pump(5);
-		assert_false(profile.ports[0]->ops->up(profile.ports[0]));
+		assert_true(wait_until((router_pump(1), !profile.ports[0]->ops->up(profile.ports[0]))));
 		assert_false(poll_idle());
 		t->stop = TRIAL_ABANDON;
 		while (!poll_idle())
@@ -494,7 +554,7 @@ static void ports_that_stay(void **state)
 						message_port("b", router_socket(1))};
 	Corelane__V1__GeneratorStream *s = stream(true, 500, 10);
 	Corelane__V1__GeneratorProfile p = CORELANE__V1__GENERATOR_PROFILE__INIT;
-	struct trial_plan plan = router_plan(PACKETS);
+	struct trial_plan plan = whole_plan(PACKETS);
 	const struct gen_port *a;
 	struct error err;
 
