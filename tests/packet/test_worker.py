@@ -11,6 +11,7 @@ import time
 import pytest
 
 from daemon import Daemon, Refused
+from waiting import wait_until
 
 
 @pytest.fixture(scope="module")
@@ -34,23 +35,25 @@ def worker(daemon):
     return daemon.cli("worker", "show", 0)[0]
 
 
-def wait_for(daemon, true_of):
+def wait_for(daemon, what, true_of):
     """Waits, because the daemon asks the kernel once a second."""
-    deadline = time.monotonic() + 10
-    while not true_of(worker(daemon)["state"]):
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
+    return wait_until(what, lambda: worker(daemon)["state"], true_of)
 
 
 def latency(daemon, *options):
     return daemon.cli("worker", "latency", 0, *options)[0]
 
 
-def observe(daemon, seconds):
-    """The loops during this time."""
+def observe(daemon, loops=10, done=lambda seen: True):
+    """So many loops from now on, at least, and what was recorded of them."""
     latency(daemon, "--reset")
-    time.sleep(seconds)
-    return latency(daemon)
+    return wait_until(f"{loops} loops", lambda: latency(daemon), lambda seen: int(seen["empty"]["loops"]) >= loops and done(seen))
+
+
+def wait_for_loops(daemon, loops=10):
+    """What the worker was told before holds in all of its next loops."""
+    before = int(worker(daemon)["state"]["loops"])
+    wait_for(daemon, f"{loops} loops", lambda s: int(s["loops"]) >= before + loops)
 
 
 @contextlib.contextmanager
@@ -80,10 +83,9 @@ def test_shootdowns(daemon):
     before = interrupts("TLB") if os.uname().machine == "x86_64" else 0
     daemon.cli("debug", "shootdowns", "--per-second", 20000)
     try:
-        time.sleep(1)
-        assert [t["role"] for t in debugger()] == ["THREAD_ROLE_SERVICE"]
+        wait_until("the thread", debugger, lambda found: [t["role"] for t in found] == ["THREAD_ROLE_SERVICE"])
         if os.uname().machine == "x86_64" and len(os.sched_getaffinity(0)) > 1:
-            assert interrupts("TLB") - before > 1000
+            wait_until("1,000 shootdowns", lambda: interrupts("TLB") - before, lambda n: n > 1000)
     finally:
         daemon.cli("debug", "shootdowns", "--per-second", 0)
     assert not debugger()
@@ -91,62 +93,102 @@ def test_shootdowns(daemon):
         daemon.cli("debug", "shootdowns", "--per-second", 2000000)
 
 
+def parts_of(loop):
+    return sum(int(loop[stage + "_ns"]) for stage in ("receive", "graph", "messages", "idle", "delay"))
+
+
+def without_delay(seen):
+    return sum(int(loop["delay_ns"]) < 999_000 for loop in seen["longest"])
+
+
 def test_delay_shows_in_latency(daemon):
     daemon.cli("debug", "delay", "--worker", 0, "--us", 1000)
-    seen = observe(daemon, 0.5)
-    assert int(seen["empty"]["loops"]) > 10
-    assert 1_000_000 <= int(seen["empty"]["p50_ns"]) < 20_000_000
-    assert int(seen["empty"]["max_ns"]) == int(seen["longest"][0]["ns"])
-    for loop in seen["longest"][:-1]:
-        assert int(loop["delay_ns"]) >= 999_000
-        parts = sum(int(loop[stage + "_ns"]) for stage in ("receive", "graph", "messages", "idle", "delay"))
-        assert abs(parts - int(loop["ns"])) < 10
+    seen = observe(daemon, 12, lambda seen: len(seen["longest"]) >= 10)
+    assert int(seen["empty"]["p50_ns"]) >= 1_000_000
+    assert without_delay(seen) <= 1  # the loop in which the delay began
+    assert all(abs(parts_of(loop) - int(loop["ns"])) < 10 for loop in seen["longest"])
     assert worker(daemon)["state"]["debug_delay_us"] in (999, 1000)
     daemon.cli("debug", "delay", "--worker", 0, "--us", 0)
-    assert int(observe(daemon, 0.3)["empty"]["p50_ns"]) < 1_000_000
+    daemon.cli("worker", "set", 0, "--loop-threshold-us", 1)  # all loops are recorded
+    seen = observe(daemon, 12, lambda seen: len(seen["longest"]) >= 10)
+    assert sum(int(loop["delay_ns"]) > 0 for loop in seen["longest"]) <= 1  # the one that ran when the delay ended
+
+
+def test_the_longest_loop_is_the_first(daemon):
+    daemon.cli("debug", "delay", "--worker", 0, "--us", 100_000)
+    # A loop that ends between two lines of the answer is in one of them only.
+    observe(daemon, 2, lambda seen: seen["longest"] and
+            max(int(seen["empty"]["max_ns"]), int(seen["busy"]["max_ns"])) == int(seen["longest"][0]["ns"]))
 
 
 def test_when_is_the_time_of_the_clock(daemon):
     daemon.cli("debug", "delay", "--worker", 0, "--us", 5000)
     before = time.time()
-    seen = observe(daemon, 0.2)
-    assert before - 0.1 <= int(seen["longest"][0]["time_ns"]) / 1e9 <= time.time() + 0.1
+
+    def ended(seen):
+        """The first one ended while the test ran, by the clock of both."""
+        return seen["longest"] and before - 0.1 <= int(seen["longest"][0]["time_ns"]) / 1e9 <= time.time() + 0.1
+
+    observe(daemon, 1, ended)
 
 
 def test_threshold_is_live(daemon):
     daemon.cli("debug", "delay", "--worker", 0, "--us", 1000)
     latency(daemon, "--threshold", 10_000_000, "--reset")
-    time.sleep(0.2)
-    seen = latency(daemon)
+    seen = observe(daemon, 20)
     assert seen["threshold_us"] == 10_000_000
     assert seen["longest"] == []
-    assert int(seen["empty"]["loops"]) > 10
     latency(daemon, "--threshold", 500, "--reset")
-    time.sleep(0.2)
-    assert latency(daemon)["longest"]
+    wait_until("a long loop", lambda: latency(daemon)["longest"])
 
 
-def test_competitor_shows_as_taken(daemon):
+@pytest.mark.measure
+def test_an_empty_loop_is_short(daemon):
+    daemon.cli("debug", "delay", "--worker", 0, "--us", 1000)
+    assert int(observe(daemon, 100)["empty"]["p50_ns"]) < 20_000_000
+    daemon.cli("debug", "delay", "--worker", 0, "--us", 0)
+    assert int(observe(daemon, 1000)["empty"]["p50_ns"]) < 1_000_000
+
+
+def taken_of(seen):
+    return [loop for loop in seen["longest"] if loop["taken"]]
+
+
+@contextlib.contextmanager
+def contended(daemon):
+    """The worker never gives up its CPU, and shares it with a process that does not either. Yields the worker before."""
     w = worker(daemon)
     if w["state"]["taken_seen_by"] != "rseq":
         pytest.skip("glibc has not registered rseq")
     daemon.cli("worker", "set", 0, "--idle", "pause", "--loop-threshold-us", 1000)
     with competitor(w["cpu"]):
+        yield w
+
+
+def test_competitor_shows_as_taken(daemon):
+    with contended(daemon) as w:
+        observe(daemon, 10, lambda seen: int(seen["taken_loops"]) >= 5 and len(taken_of(seen)) >= 5)
+        for name in ("waited_ns", "involuntary_switches"):
+            wait_for(daemon, f"more {name}", lambda s, n=name: int(s[n]) > int(w["state"][n]))
+
+
+@pytest.mark.measure
+def test_a_long_loop_is_mostly_a_taken_one(daemon):
+    with contended(daemon):
         time.sleep(0.3)
-        seen = observe(daemon, 1)
+        latency(daemon, "--reset")
+        time.sleep(1)
+        seen = latency(daemon)
     assert int(seen["taken_loops"]) >= 5
-    taken = [loop for loop in seen["longest"] if loop["taken"]]
-    assert len(taken) >= 0.8 * len(seen["longest"]) > 0
-    for name in ("waited_ns", "involuntary_switches"):
-        wait_for(daemon, lambda s, n=name: int(s[n]) > int(w["state"][n]))
+    assert len(taken_of(seen)) >= 0.8 * len(seen["longest"]) > 0
 
 
 def test_kernels_view(daemon):
     w = worker(daemon)
-    wait_for(daemon, lambda s: s["affinity"] == str(w["cpu"]) and s["last_cpu"] == w["cpu"])
+    wait_for(daemon, "the worker's own CPU", lambda s: s["affinity"] == str(w["cpu"]) and s["last_cpu"] == w["cpu"])
     tid = w["state"]["tid"]
     os.sched_setaffinity(tid, os.sched_getaffinity(0))  # the daemon moves the thread back
-    wait_for(daemon, lambda s: s["affinity"] == str(w["cpu"]))
+    wait_for(daemon, "the worker's own CPU again", lambda s: s["affinity"] == str(w["cpu"]))
 
 
 def calls(daemon):
@@ -168,20 +210,22 @@ def traced(tid, seconds):
 @pytest.mark.parametrize("idle", ["spin", "pause"])
 def test_polling_makes_no_system_call(daemon, idle):
     daemon.cli("worker", "set", 0, "--idle", idle)
-    time.sleep(0.05)
+    wait_for_loops(daemon)
     before = calls(daemon)
     assert traced(worker(daemon)["state"]["tid"], 0.5) == {}
+    wait_for_loops(daemon, 1000)
     assert calls(daemon) == before
 
 
 @pytest.mark.parametrize("idle, call", [("yield", "sched_yield"), ("sleep", "clock_nanosleep"), ("interrupt", "poll")])
 def test_system_calls_are_counted(daemon, idle, call):
     daemon.cli("worker", "set", 0, "--idle", idle)
-    time.sleep(0.05)
+    wait_for_loops(daemon)
     before = calls(daemon)
-    seen = traced(worker(daemon)["state"]["tid"], 0.5)
+    tid = worker(daemon)["state"]["tid"]
+    seen = wait_until(f"a call of {call}", lambda: traced(tid, 0.5), lambda seen: seen.get(call, 0) > 0, pause=0)
     assert set(seen) <= {call, "restart_syscall", *(["read"] if idle == "interrupt" else [])}  # resets its doorbell
-    assert calls(daemon) - before >= seen[call] > 0
+    assert calls(daemon) - before >= seen[call]
 
 
 def test_tap_calls_are_counted(network):
@@ -192,20 +236,17 @@ def test_tap_calls_are_counted(network):
         return cli("worker", "show", 0)[0]["state"]
 
     before = state()
-    time.sleep(0.3)
-    after = state()
+    after = wait_until("100 loops", state, lambda s: int(s["loops"]) >= int(before["loops"]) + 100)
     loops = int(after["loops"]) - int(before["loops"])
     assert int(after["system_calls"]) - int(before["system_calls"]) >= loops / 2 > 0
 
 
 def test_late_worker_is_behind(daemon):
+    begun = time.monotonic()
     daemon.cli("debug", "delay", "--worker", 0, "--us", 900_000)
-    most = 0
-    deadline = time.monotonic() + 4
-    while time.monotonic() < deadline and most < 300_000:
-        most = max(most, worker(daemon)["state"]["behind_us"])  # the daemon still answers
-        time.sleep(0.05)
-    assert 300_000 <= most < 5_000_000
+    # The daemon still answers.
+    state = wait_for(daemon, "a worker that is behind", lambda s: s["behind_us"] >= 300_000)
+    assert state["behind_us"] / 1e6 < time.monotonic() - begun + 1
 
 
 def test_ports_by_worker(router):
