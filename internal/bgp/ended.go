@@ -15,9 +15,10 @@ import (
 type ended struct {
 	mu       sync.Mutex
 	up, over map[netip.Addr]bool
-	// Peers that did not offer RT constraint. Two seconds after a start GoBGP may send them an End-of-RIB of that
-	// family all the same (softResetOut takes the configured families for the negotiated ones), and FRR then ends the
-	// session. No setting prevents it, so the agent remembers these peers and does not offer them the family.
+	// Peers that did not offer RT constraint. GoBGP may send them an End-of-RIB of that family all the same (it takes
+	// the configured families for the negotiated ones): as soon as the first session is up if no peer restarts
+	// gracefully, or two seconds later (softResetOut). FRR and GoBGP then end the session. No setting prevents it, so
+	// the agent remembers these peers and does not offer them the family.
 	unconstrained map[netip.Addr]bool
 }
 
