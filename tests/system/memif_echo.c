@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sends every frame back on the memif queue that it came from, for memif_interop_test.sh.
 //
-//   memif_echo server|client SOCKET QUEUES SECONDS [SECRET]     (SECRET "" = none)
+//   memif_echo server|client SOCKET QUEUES FRAMES [SECRET]     (SECRET "" = none)
 //
-// Prints one line per event (up, down REASON, failed REASON) and at the end the counters. Frames that testpmd made
+// Prints one line per event: up, "reached" when each ring of the connection has received FRAMES, down REASON, failed
+// REASON. SIGTERM ends it, and it prints the counters. Frames that testpmd made
 // (UDP over IPv4) are checked for length and IP checksum. "cycles" is the cost of rx and tx of polls of 64 frames and
 // more, in TSC cycles per frame: the best tenth of the seconds' 10 ms windows.
 #include <signal.h>
@@ -28,6 +29,9 @@ static struct memif_counters rx_count[MEMIF_MAX_RINGS], tx_count[MEMIF_MAX_RINGS
 static struct rte_mempool *pool;
 static struct memif_shm *shared;
 static uint64_t bad, dropped, longest;
+static uint64_t wanted, at_up[MEMIF_MAX_RINGS]; // frames
+static bool reached;
+static volatile sig_atomic_t ended;
 static struct {
 	uint64_t cycles, frames, end;
 } window;
@@ -38,8 +42,11 @@ static void up(struct memif_if *mif, struct memif_shm *shm)
 {
 	uint16_t i;
 
-	for (i = 0; i < shm->n_rx; i++)
+	for (i = 0; i < shm->n_rx; i++) {
 		memif_queue_attach_rx(&shm->rx[i], pool, 0, &rx_count[i]);
+		at_up[i] = rx_count[i].frames;
+	}
+	reached = false;
 	for (i = 0; i < shm->n_tx; i++)
 		memif_queue_attach_tx(&shm->tx[i], &tx_count[i], false);
 	shared = shm;
@@ -130,13 +137,31 @@ static void report(void)
 	       (unsigned long)kicks, n_costs > 0 ? costs[n_costs / 10] : 0);
 }
 
-static void run(struct event_base *base, unsigned seconds)
+static void on_term(int signal)
 {
-	uint64_t end = rte_rdtsc() + seconds * rte_get_tsc_hz();
+	ended = 1;
+}
+
+static void look_whether_reached(void)
+{
+	uint16_t i;
+
+	if (reached || shared == NULL)
+		return;
+	for (i = 0; i < shared->n_rx; i++)
+		if (rx_count[i].frames - at_up[i] < wanted)
+			return;
+	reached = true;
+	printf("reached\n");
+}
+
+static void run(struct event_base *base)
+{
 	unsigned turn;
 	uint16_t i;
 
-	for (turn = 0; rte_rdtsc() < end; turn++) {
+	for (turn = 0; !ended; turn++) {
+		look_whether_reached();
 		if (turn % 64 == 0 || shared == NULL)
 			event_base_loop(base, EVLOOP_NONBLOCK);
 		if (shared == NULL)
@@ -157,23 +182,25 @@ int main(int argc, char **argv)
 	struct error err = {0};
 
 	if (argc < 5) {
-		fprintf(stderr, "usage: %s server|client SOCKET QUEUES SECONDS [SECRET]\n", argv[0]);
+		fprintf(stderr, "usage: %s server|client SOCKET QUEUES FRAMES [SECRET]\n", argv[0]);
 		return 2;
 	}
 	setvbuf(stdout, NULL, _IOLBF, 0);
+	signal(SIGTERM, on_term);
 	if (rte_eal_init(RTE_DIM(eal), eal) < 0)
 		return 1;
 	pool = rte_pktmbuf_pool_create("echo", 8191, 512, 0, RTE_MBUF_DEFAULT_BUF_SIZE, SOCKET_ID_ANY);
 	mif.base = event_base_new();
 	mif.client = strcmp(argv[1], "client") == 0;
 	mif.queues = atoi(argv[3]);
+	wanted = strtoull(argv[4], NULL, 10);
 	snprintf(mif.socket, sizeof(mif.socket), "%s", argv[2]);
 	snprintf(mif.secret, sizeof(mif.secret), "%s", argc > 5 ? argv[5] : "");
 	if (memif_if_start(&mif, &err) < 0) {
 		fprintf(stderr, "%s\n", err.message);
 		return 1;
 	}
-	run(mif.base, atoi(argv[4]));
+	run(mif.base);
 	memif_if_stop(&mif);
 	report();
 	return rte_mempool_in_use_count(pool) == 0 ? 0 : 1;
