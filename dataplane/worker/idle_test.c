@@ -353,7 +353,7 @@ static void pass_us(uint64_t us)
 	clock_stopped += us * (rte_get_tsc_hz() / 1000000);
 }
 
-// The first nap comes after 20 us without packets; from there on each is twice as long as the last one, up to the bound.
+// The first nap comes after 20 us without packets; from there on each is twice as long as the last, up to the bound.
 static void naps_grow(void **state)
 {
 	static const unsigned next_us[] = {2, 4, 8, 16, 32, 64, 2 * SLEEP_MAX_US, 2 * SLEEP_MAX_US};

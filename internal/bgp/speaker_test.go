@@ -22,8 +22,8 @@ import (
 	"github.com/corelane/corelane/internal/vpn"
 )
 
-// there is the address of the other host. Unless it is constrained, it does not know of RT constraint, and a speaker that
-// has not heard so would lose its first session with it, in the midst of the test (see ended).
+// there is the address of the other host. Unless it is constrained, it does not know of RT constraint, and a speaker
+// that has not heard so would lose its first session with it, in the midst of the test (see ended).
 var there = netip.MustParseAddr("127.0.0.1")
 
 // other is a host with GoBGP that waits for our session. set changes its side of the session, which has EVPN alone.
