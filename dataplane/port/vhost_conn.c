@@ -239,8 +239,8 @@ static void refuse_ring(int vid, struct message *m)
 	pthread_mutex_unlock(&vhost_lock);
 }
 
-// A worker notifies the guest by a write to this descriptor. Into a full pipe, or to an eventfd at its maximum, the write
-// would wait for the guest's process, and with it all ports of the worker. So it never waits: the guest misses a
+// A worker notifies the guest by a write to this descriptor. Into a full pipe, or to an eventfd at its maximum, the
+// write would wait for the guest's process, and with it all ports of the worker. So it never waits: the guest misses a
 // notification, and has one to read already.
 static int check_call(int vid, struct message *m)
 {
