@@ -8,6 +8,7 @@
 #include <rte_icmp.h>
 
 #include "base/bucket.h"
+#include "base/clock.h"
 #include "base/field_limits.h"
 #include "base/ip6_ext.h"
 #include "base/rcu.h"
@@ -56,7 +57,7 @@ static inline bool icmp_error_own_budget(const struct rte_mbuf *m, const struct 
 		tunnel ? &of_vrf[this_worker->id][md->vrf % VRF_MAX] : &of_port[this_worker->id][m->port % PORT_MAX];
 	uint32_t rate = icmp_errors_per_second, share = rate ? RTE_MAX(rate / 10, 1u) : 0;
 
-	return bucket_take(own, rte_rdtsc(), 1, share, share, rte_get_tsc_hz());
+	return bucket_take(own, clock_now(), 1, share, share, rte_get_tsc_hz());
 }
 
 static inline bool icmp_error_worker_budget(void)
@@ -64,7 +65,7 @@ static inline bool icmp_error_worker_budget(void)
 	static struct bucket of_worker[WORKER_MAX];
 	uint32_t rate = icmp_errors_per_second;
 
-	return bucket_take(&of_worker[this_worker->id], rte_rdtsc(), 1, rate, rate, rte_get_tsc_hz());
+	return bucket_take(&of_worker[this_worker->id], clock_now(), 1, rate, rate, rte_get_tsc_hz());
 }
 
 // RFC 1812 4.3.2.7, RFC 4443 2.4(e): no error answers an error, a fragment other than the first, multicast, or the

@@ -8,6 +8,7 @@
 #include <rte_jhash.h>
 
 #include "base/bucket.h"
+#include "base/clock.h"
 #include "base/rcu.h"
 #include "graph/node.h"
 #include "l3/nexthop.h"
@@ -68,7 +69,7 @@ static inline struct hold_limit hold_of_port(uint16_t port)
 
 static inline bool hold_allowed(struct rte_mbuf *m, bool glean, uint32_t arg)
 {
-	uint64_t now = rte_rdtsc();
+	uint64_t now = clock_now();
 	struct hold_limit of_port;
 	uint16_t port;
 

@@ -10,6 +10,7 @@
 #include <rte_ring.h>
 
 #include "base/bucket.h"
+#include "base/clock.h"
 #include "base/rcu.h"
 #include "graph/held.h"
 #include "graph/node.h"
@@ -72,14 +73,14 @@ static void punt_handle(struct rte_mbuf *m)
 // Handles at least one packet, however long it takes. Returns their number.
 static unsigned punt_turn(enum punt_class c)
 {
-	uint64_t until = rte_rdtsc() + rte_get_tsc_hz() / 1000000 * TURN_US;
+	uint64_t until = clock_now() + rte_get_tsc_hz() / 1000000 * TURN_US;
 	struct rte_mbuf *m;
 	unsigned n = 0;
 
 	while (n < punt_limits[c].turn && rte_ring_sc_dequeue(rings[c], (void **)&m) == 0) {
 		punt_handle(m);
 		n++;
-		if (rte_rdtsc() > until)
+		if (clock_now() > until)
 			break;
 	}
 	return n;
@@ -128,7 +129,7 @@ static void punt_chunk(struct rte_mbuf **pkts, unsigned n)
 {
 	struct rte_mbuf *sorted[PUNT_CLASSES][NODE_CHUNK], *refused[NODE_CHUNK];
 	unsigned of[PUNT_CLASSES] = {0}, n_refused = 0, i, taken;
-	uint64_t now = rte_rdtsc();
+	uint64_t now = clock_now();
 	enum punt_class c;
 
 	for (i = 0; i < n; i++) {
