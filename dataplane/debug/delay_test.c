@@ -15,6 +15,7 @@
 #include "base/fault_injection.h"
 #include "debug/delay.h"
 #include "testing/router_fixture.h"
+#include "testing/wait_until.h"
 #include "worker/recorder.h"
 #include "worker/worker.h"
 
@@ -42,12 +43,19 @@ static int teardown(void **state)
 	return router_teardown(state);
 }
 
-// Records long loops for ms milliseconds and returns how many there are.
-static unsigned delays(unsigned ms, uint64_t threshold_us, struct long_loop l[LONGEST_LOOPS])
+static void wait_for_loops(uint64_t n)
 {
+	uint64_t loops = __atomic_load_n(&w->loops, __ATOMIC_ACQUIRE);
+
+	assert_true(wait_until(__atomic_load_n(&w->loops, __ATOMIC_ACQUIRE) >= loops + n));
+}
+
+// Records loops and returns how many there are. Those that began before the last change of the delay do not count.
+static unsigned record(struct long_loop l[LONGEST_LOOPS])
+{
+	wait_for_loops(3);
 	recorder_reset(w->recorder);
-	recorder_set_threshold(w->recorder, (uint32_t)threshold_us);
-	usleep(ms * 1000);
+	wait_for_loops(50);
 	return recorder_longest(w->recorder, l);
 }
 
@@ -68,14 +76,17 @@ static void each_loop_is_longer(void **state)
 
 	fault_injection->allowed = true;
 	assert_int_equal(delay_set(w, 1000, &err), 0);
-	n = delays(100, 100, l);
+	recorder_set_threshold(w->recorder, 0); // all loops are long
+	n = record(l);
 	assert_int_not_equal(n, 0);
 	assert_true(l[n - 1].cycles >= 1000 * us - us);
-	assert_true(l[n - 1].stages[STAGE_DELAY] >= 1000 * us - us);
+	for (; n > 0; n--)
+		assert_true(l[n - 1].stages[STAGE_DELAY] >= 1000 * us - us);
 	assert_int_equal(delay_set(w, 0, &err), 0);
 	assert_int_equal(w->delay, 0);
-	usleep(20000);
-	for (n = delays(50, 1, l); n > 0; n--)
+	n = record(l);
+	assert_int_not_equal(n, 0);
+	for (; n > 0; n--)
 		assert_int_equal(l[n - 1].stages[STAGE_DELAY], 0);
 }
 

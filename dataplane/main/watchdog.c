@@ -4,24 +4,16 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <time.h>
 
 #include <systemd/sd-daemon.h>
 
+#include "base/clock.h"
 #include "threads/worker_watch.h"
 
 #define PER_TIMEOUT 4 // notifications, so that a late one does no harm
 
 static bool expected;
 static uint64_t interval_us, next_us;
-
-static uint64_t watchdog_now_us(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000 + (uint64_t)ts.tv_nsec / 1000;
-}
 
 void watchdog_init(void)
 {
@@ -34,7 +26,7 @@ void watchdog_init(void)
 
 void watchdog_poll(void)
 {
-	uint64_t now = watchdog_now_us();
+	uint64_t now = clock_now_ns(CLOCK_MONOTONIC) / 1000;
 
 	if (!expected || now < next_us || worker_watch_hangs())
 		return;
