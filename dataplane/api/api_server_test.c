@@ -11,12 +11,12 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
 #include "api/api_test.h"
+#include "testing/wait_until.h"
 
 static struct event_base *base;
 static char dir[] = "/tmp/corelane-api-XXXXXX", path[64];
@@ -42,13 +42,22 @@ static int teardown(void **state)
 	return access(path, F_OK) == 0 ? -1 : 0;
 }
 
-static void run_ms(unsigned ms)
-{
-	struct timeval tv = {.tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000};
+#define HOUR_MS 3600000
+#define PASSES 200 // of the loop, more than there are steps in what a test waits for
 
-	event_base_loopexit(base, &tv);
-	event_base_dispatch(base);
+// Runs the loop until all is done that needs no time to pass: clients and server are in one thread.
+static void run(void)
+{
+	const struct timeval now = {};
+	unsigned i;
+
+	for (i = 0; i < PASSES; i++) {
+		event_base_loopexit(base, &now); // after one pass, also if it leaves something to do
+		event_base_loop(base, EVLOOP_NONBLOCK);
+	}
 }
+
+#define run_until(condition) assert_true(wait_until((run(), (condition))))
 
 static int connect_to(const char *to)
 {
@@ -81,47 +90,69 @@ static size_t drain(int fd, bool *end)
 	return sum;
 }
 
+static bool ended(int fd)
+{
+	bool end;
+
+	drain(fd, &end);
+	return end;
+}
+
 static void back_pressure(void **state)
 {
 	Corelane__V1__RouteListRequest req = CORELANE__V1__ROUTE_LIST_REQUEST__INIT;
 	Corelane__V1__RouteLookupRequest lookup = CORELANE__V1__ROUTE_LOOKUP_REQUEST__INIT;
-	int slow = connect_to(path), other = connect_to(path);
-	unsigned given, after, i;
+	int slow, other;
+	unsigned given, i;
 	bool end;
 
 	test_list_items = UINT32_MAX;
-	api_limits.stall_ms = 300;
-	run_ms(10);
+	api_limits.stall_ms = HOUR_MS;
+	slow = connect_to(path);
+	other = connect_to(path);
 	request(slow, 1, "List", &req.base, TTRPC_REMOTE_CLOSED);
-	run_ms(100);
+	run_until(test_list_given >= 1000);
 	given = test_list_given;
 	// A route is at least 30 bytes. Only API_BUFFER and the kernel's buffer are filled, however long it takes.
 	assert_in_range(given, 1000, (API_BUFFER + 512 * 1024) / 30);
-	run_ms(50);
+	run();
 	assert_int_equal(test_list_given, given);
 	request(other, 1, "Lookup", &lookup.base, 0);
-	run_ms(20);
+	run();
 	assert_true(drain(other, &end) > 0);
 	assert_false(end);
 	for (i = 0; i < 4; i++) { // the stream continues when the client reads
 		assert_true(drain(slow, &end) > 0);
 		assert_false(end);
-		run_ms(20);
+		run();
 	}
-	run_ms(80);
-	after = test_list_given;
-	assert_true(after > given);
-	run_ms(600);
-	assert_int_equal(test_list_given, after);
-	assert_int_equal(test_streams_open, 0); // disconnected
-	assert_int_equal(api_conn_count(), 1);
-	drain(slow, &end);
-	assert_true(end);
-	drain(other, &end);
-	assert_false(end);
+	run_until(!ended(slow) && test_list_given > given);
 	close(slow);
 	close(other);
-	run_ms(20);
+	run();
+	assert_int_equal(test_streams_open, 0);
+	assert_int_equal(api_conn_count(), 0);
+}
+
+// A client that reads nothing for long is disconnected, one to which nothing was sent is not.
+static void stalled(void **state)
+{
+	Corelane__V1__RouteListRequest req = CORELANE__V1__ROUTE_LIST_REQUEST__INIT;
+	int slow, other;
+
+	test_list_items = UINT32_MAX;
+	api_limits.stall_ms = 100;
+	other = connect_to(path);
+	run();
+	slow = connect_to(path);
+	request(slow, 1, "List", &req.base, TTRPC_REMOTE_CLOSED);
+	run_until(test_list_given >= 1000);
+	run_until(test_streams_open == 0 && api_conn_count() == 1); // disconnected
+	assert_true(ended(slow));
+	assert_false(ended(other));
+	close(slow);
+	close(other);
+	run();
 	assert_int_equal(api_conn_count(), 0);
 }
 
@@ -141,7 +172,7 @@ static void unread_answers(void **state)
 	for (id = 1; id < 200000; id += 2) {
 		n = test_pack_request(bytes, id, 0, TEST_SERVICE, "Lookup", &req.base);
 		if (write(fd, bytes, n) < (ssize_t)n) {
-			run_ms(20);
+			run();
 			if (write(fd, bytes, n) < 0)
 				break; // the buffers of both sides are full and stay full
 		}
@@ -162,10 +193,10 @@ static void client_dies(void **state)
 		req.vrf = i % 2 ? "wait" : "";
 		fd = connect_to(path);
 		request(fd, 1, "List", &req.base, TTRPC_REMOTE_CLOSED);
-		run_ms(5);
+		run();
 		assert_int_equal(test_streams_open, 1);
 		close(fd);
-		run_ms(5);
+		run();
 		assert_int_equal(test_streams_open, 0);
 		assert_int_equal(api_conn_count(), 0);
 	}
@@ -181,15 +212,15 @@ static void too_many(void **state)
 	api_limits.reserved = 0;
 	for (i = 0; i < 4; i++) {
 		fds[i] = connect_to(path);
-		run_ms(5);
+		run();
 		drain(fds[i], &end);
 		assert_int_equal(end, i == 3);
 	}
 	for (i = 0; i < 4; i++)
 		close(fds[i]);
-	run_ms(5);
+	run();
 	fds[0] = connect_to(path);
-	run_ms(5);
+	run();
 	drain(fds[0], &end);
 	assert_false(end);
 	close(fds[0]);
@@ -205,14 +236,14 @@ static void too_many_of_one_user(void **state)
 	api_limits.user_connections = 2;
 	for (i = 0; i < 3; i++) {
 		fds[i] = connect_to(path);
-		run_ms(5);
+		run();
 		drain(fds[i], &end);
 		assert_int_equal(end, i == 2);
 	}
 	assert_int_equal(api_limit_reached(LIMIT_USER_CONNECTIONS), refused + 1);
 	for (i = 0; i < 3; i++)
 		close(fds[i]);
-	run_ms(5);
+	run();
 }
 
 // Streams of all connections of a user count together.
@@ -226,19 +257,19 @@ static void too_many_streams(void **state)
 	req.vrf = "wait";
 	request(a, 1, "List", &req.base, TTRPC_REMOTE_CLOSED);
 	request(b, 1, "List", &req.base, TTRPC_REMOTE_CLOSED);
-	run_ms(10);
+	run();
 	assert_int_equal(drain(b, &end), 0);
 	request(b, 3, "List", &req.base, TTRPC_REMOTE_CLOSED);
-	run_ms(10);
+	run();
 	assert_true(drain(b, &end) > 0); // refused
 	assert_int_equal(test_streams_open, 2);
 	close(a);
-	run_ms(10);
+	run();
 	request(b, 5, "List", &req.base, TTRPC_REMOTE_CLOSED);
-	run_ms(10);
+	run();
 	assert_int_equal(test_streams_open, 2);
 	close(b);
-	run_ms(10);
+	run();
 }
 
 // A client that sends nothing, and one that stops within a message, are disconnected. One that waits between two
@@ -252,20 +283,16 @@ static void half_messages(void **state)
 
 	request(half, 1, "Lookup", &req.base, 0);
 	request(idle, 1, "Lookup", &req.base, 0);
-	run_ms(20);
+	run();
 	assert_int_equal(write(half, "\0\0\1", 3), 3);
-	run_ms(1000);
+	run_until(ended(silent) && ended(half));
 	assert_true(drain(idle, &end) > 0);
 	assert_false(end);
-	drain(silent, &end);
-	assert_true(end);
-	drain(half, &end);
-	assert_true(end);
 	assert_int_equal(api_limit_reached(LIMIT_HALF_MESSAGE), counted + 2);
 	close(silent);
 	close(half);
 	close(idle);
-	run_ms(10);
+	run();
 }
 
 static int setup_impatient(void **state)
@@ -274,27 +301,34 @@ static int setup_impatient(void **state)
 	return setup(state);
 }
 
+static void set_flag(evutil_socket_t fd, short what, void *arg)
+{
+	*(bool *)arg = true;
+}
+
 // accept() fails without free descriptors: the loop must not spin on that, and must accept later.
 static void no_descriptors(void **state)
 {
 	Corelane__V1__RouteLookupRequest req = CORELANE__V1__ROUTE_LOOKUP_REQUEST__INIT;
+	const struct timeval half_a_second = {.tv_usec = 500000};
 	int fd = connect_to(path);
 	struct rlimit old, none;
-	clock_t cpu;
-	bool end;
+	unsigned passes = 0;
+	bool passed = false;
 
 	getrlimit(RLIMIT_NOFILE, &old);
 	none = (struct rlimit){.rlim_cur = (rlim_t)fd + 1, .rlim_max = old.rlim_max};
 	setrlimit(RLIMIT_NOFILE, &none);
-	cpu = clock();
-	run_ms(500);
-	assert_in_range(clock() - cpu, 0, CLOCKS_PER_SEC / 10);
+	event_base_once(base, -1, EV_TIMEOUT, set_flag, &passed, &half_a_second);
+	for (; !passed; passes++)
+		event_base_loop(base, EVLOOP_ONCE);
+	assert_in_range(passes, 1, 100); // one for each time at which it looks
 	assert_int_equal(api_conn_count(), 0);
 	setrlimit(RLIMIT_NOFILE, &old);
 	request(fd, 1, "Lookup", &req.base, 0);
-	run_ms(1000);
-	assert_int_equal(api_conn_count(), 1);
-	assert_true(drain(fd, &end) > 0);
+	run_until(api_conn_count() == 1);
+	run();
+	assert_false(ended(fd));
 	close(fd);
 }
 
@@ -391,6 +425,7 @@ static int group_teardown(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {TEST(back_pressure),
+					   TEST(stalled),
 					   TEST(unread_answers),
 					   TEST(client_dies),
 					   TEST(too_many),
