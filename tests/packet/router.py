@@ -18,6 +18,7 @@ from scapy.layers.inet import ICMP, IP
 from scapy.layers.l2 import Dot1Q, Ether
 
 from daemon import Daemon
+from waiting import PATIENCE, wait_until
 
 ETH_P_ALL = 0x0003
 SOL_PACKET, PACKET_AUXDATA, PACKET_VNET_HDR, PACKET_IGNORE_OUTGOING = 263, 8, 15, 23
@@ -164,11 +165,8 @@ class Router:
         self.wait_up(name)
 
     def wait_up(self, name):
-        deadline = time.monotonic() + 5
-        while not self.cli("port", "show", name)[0].get("state", {}).get("link_up"):
-            if time.monotonic() > deadline:
-                raise TimeoutError(f"port {name} does not come up")
-            time.sleep(0.05)
+        wait_until(f"the link of port {name}", lambda: self.cli("port", "show", name)[0].get("state", {}),
+                   lambda state: state.get("link_up"))
 
     def del_port(self, name):
         tap = self.taps.pop(name, None)
@@ -189,7 +187,7 @@ class Router:
         deadline = time.monotonic() + seconds
         frames = []
         while True:
-            left = deadline - time.monotonic()
+            left = 0 if until(frames) else deadline - time.monotonic()
             ready, _, _ = select.select(list(socks), [], [], max(left, 0))
             for s in ready:
                 tap = socks[s]
@@ -206,7 +204,7 @@ class Router:
         frames = []
         for _ in range(times):
             tap.send(tap.fence())
-            got, reached = self.wait(10, lambda fs: any(f.port == port and tap.is_fence_answer(f.data) for f in fs))
+            got, reached = self.wait(PATIENCE, lambda fs: any(f.port == port and tap.is_fence_answer(f.data) for f in fs))
             if not reached:
                 self.daemon.check_alive()
                 raise TimeoutError(f"port {port} does not answer an echo; came out: {[f.packet.summary() for f in got]}")
@@ -220,7 +218,7 @@ class Router:
             self.taps[port].send(*(f if isinstance(f, tuple) else (f,)))
         return self.fence(fence or port, 2 if fence in (None, port) else 3)
 
-    def expect(self, port, predicate, timeout=1.0):
+    def expect(self, port, predicate):
         """Waits for a frame that the control plane sends at a time of its own: the first one out of this port that fits."""
         found = []
 
@@ -228,7 +226,7 @@ class Router:
             found[:] = [f for f in frames if f.port == port and predicate(f.packet)]
             return bool(found)
 
-        frames, reached = self.wait(timeout, look)
+        frames, reached = self.wait(PATIENCE, look)
         assert reached, f"nothing that fits came out of {port}; came out: {[(f.port, f.packet.summary()) for f in frames]}"
         return found[0].packet
 
@@ -250,13 +248,13 @@ class Router:
     def drops(self, **expected):
         """Asserts that the block counts exactly these drops."""
         before = self.drop_counts()
+
+        def grown():
+            return {r: n - before.get(r, 0) for r, n in self.drop_counts().items() if n != before.get(r, 0)}
+
+        def decided(now):
+            """Drops of the control plane may come late. What is too much already stays so."""
+            return now == expected or any(n > expected.get(r, 0) for r, n in now.items())
+
         yield
-        deadline = time.monotonic() + 2
-        while True:
-            now = self.drop_counts()
-            grown = {r: n - before.get(r, 0) for r, n in now.items() if n != before.get(r, 0)}
-            # Drops of the control plane may come late.
-            if grown == expected or time.monotonic() > deadline:
-                break
-            time.sleep(0.02)
-        assert grown == expected
+        assert wait_until(f"the drops {expected}", grown, decided, pause=0.02) == expected

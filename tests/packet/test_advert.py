@@ -100,7 +100,7 @@ def test_without_an_address(router, guest):
 def test_unsolicited(router, guest):
     before = int(router.cli("port", "show", "t1")[0]["state"]["router_adverts"])
     router.cli("port", "set", "t1", "--dns-domain", "blue.example")
-    advert = checked(router.expect("t1", lambda f: is_advert(f) and f[ICMPv6NDOptDNSSL].searchlist == ["blue.example."], timeout=5))
+    advert = checked(router.expect("t1", lambda f: is_advert(f) and f[ICMPv6NDOptDNSSL].searchlist == ["blue.example."]))
     assert (advert.dst, advert[IPv6].dst) == (NODES_MAC, NODES)
     assert int(router.cli("port", "show", "t1")[0]["state"]["router_adverts"]) > before
 

@@ -201,7 +201,7 @@ def test_advertisements_say_so(router, guest, flags, managed, other):
     router.cli("port", "set", "t1", "--router-advertisements", *flags)
     try:
         router.taps["t1"].send(Ether(src=T1["mac"], dst="33:33:00:00:00:02") / IPv6(src=GUEST, dst="ff02::2", hlim=255) / ICMPv6ND_RS())
-        advert = router.expect("t1", lambda f: ICMPv6ND_RA in f and f[IPv6].dst == GUEST, timeout=5)
+        advert = router.expect("t1", lambda f: ICMPv6ND_RA in f and f[IPv6].dst == GUEST)
         assert (advert[ICMPv6ND_RA].M, advert[ICMPv6ND_RA].O) == (managed, other)
     finally:
         router.cli("port", "set", "t1", "--router-advertisements=false", "--slaac=false")

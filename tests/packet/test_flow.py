@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Flows of stateful ports: sessions of two directions, their ages, quotas and states; changes reach existing flows."""
+import os
 import signal
 import subprocess
 import time
@@ -12,10 +13,12 @@ from scapy.packet import Raw
 from daemon import Refused
 from packets import PAYLOAD, assert_nothing, assert_out, forwarded, from_guest, from_host, ip, to_guest, to_host, udp_packet
 from topology import FAMILIES, GATEWAY
+from waiting import wait_until
 
 G1 = {4: "10.1.0.21", 6: "fd00:1::21", "mac": "02:00:00:00:03:11"}
 G2 = {4: "10.1.0.22", 6: "fd00:1::22", "mac": "02:00:00:00:03:12"}
 LABEL = 1010
+LONG = 3600  # seconds: the timeout of flows that are to stay
 AGES = {"flow-udp": 30, "flow-udp-answered": 180, "flow-tcp-half-open": 30, "flow-tcp-established": 7440, "flow-icmp": 30, "flow-denied": 5}
 
 
@@ -198,23 +201,20 @@ def test_strict_tcp(router):
     assert len(router.run("g1", from_guest(G1, tcp(G1, G2, "S")))) == 1
 
 
-def gone(router, seconds):
-    deadline = time.monotonic() + seconds
-    while flows(router):
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.1)
-    return True
+def wait_until_gone(router):
+    wait_until("the end of all flows", lambda: flows(router), lambda found: not found)
 
 
 @pytest.mark.parametrize("setting,packet", [("flow-udp", udp_packet(4, G1, G2)), ("flow-udp", udp_packet(6, G1, G2)),
                                             ("flow-tcp-half-open", tcp(G1, G2, "S")), ("flow-icmp", ip(4, G1, G2) / ICMP())])
 def test_flows_end(router, setting, packet):
-    router.cli("settings", "set", f"--{setting}=1")
+    router.cli("settings", "set", f"--{setting}={LONG}")
     router.run("g1", from_guest(G1, packet))
-    only(router)
-    assert gone(router, 6)
-    assert int(router.cli("port", "show", "g1")[0]["state"].get("flows", 0)) == 0
+    assert only(router)["timeout_seconds"] == LONG
+    router.cli("settings", "set", f"--{setting}=1")
+    wait_until_gone(router)
+    wait_until("a port without flows", lambda: router.cli("port", "show", "g1")[0]["state"], lambda s: int(s.get("flows", 0)) == 0)
+    router.cli("settings", "set", f"--{setting}={LONG}")
     assert len(router.run("g1", from_guest(G1, packet))) == 1  # and a packet begins a new one
     only(router)
 
@@ -226,14 +226,14 @@ def test_flows_of_a_worker_that_goes(router):
     packets = [from_guest(G1, udp_packet(4, G1, G2, sport=4000 + i)) for i in range(100)]
     new = router.cli("worker", "add", "--cpu", cpu, "--idle", "sleep")[0]["id"]
     try:
+        router.cli("settings", "set", f"--flow-udp={LONG}")
         assert len(router.run("g1", *packets)) == 100
         before = int(router.cli("flow", "count")[0]["in_use"])
         assert before >= 100
         router.cli("settings", "set", "--flow-udp=1")
         router.cli("worker", "del", old)
-        assert gone(router, 8)
-        time.sleep(0.5)
-        assert int(router.cli("flow", "count")[0]["in_use"]) <= before - 100
+        wait_until_gone(router)
+        wait_until(f"100 flows fewer than {before}", lambda: int(router.cli("flow", "count")[0]["in_use"]), lambda n: n <= before - 100)
         assert len(router.run("g1", *packets)) == 100
     finally:
         router.cli("worker", "add", old, "--cpu", cpu, "--idle", "sleep")
@@ -241,15 +241,22 @@ def test_flows_of_a_worker_that_goes(router):
     assert len(router.run("g1", *packets)) == 100
 
 
+def idle(flow):
+    return flow["forward"].get("idle_seconds", 0)
+
+
 def test_a_packet_keeps_its_flow_alive(router):
-    router.cli("settings", "set", "--flow-udp=2")
+    """A flow's age begins anew with each of its packets. The router counts it in whole seconds."""
+    router.cli("settings", "set", f"--flow-udp={LONG}")
     packet = from_guest(G1, udp_packet(4, G1, G2))
     router.run("g1", packet)
     first = only(router)["id"]
-    for _ in range(8):
-        time.sleep(0.5)
+    for _ in range(2):
+        wait_until("a flow that is idle", lambda: only(router), lambda f: idle(f) >= 2)
+        begun = time.monotonic()
         router.run("g1", packet)
-    assert only(router)["id"] == first and int(only(router)["forward"]["packets"]) == 9
+        assert idle(only(router)) <= time.monotonic() - begun + 1
+    assert only(router)["id"] == first and int(only(router)["forward"]["packets"]) == 3
 
 
 def test_limit_of_flows(router):
@@ -283,12 +290,21 @@ def test_limits_need_flows(router, field):
 
 
 def test_rate_of_new_flows(router):
-    router.cli("port", "set", "g1", "--flow-rate", 16)  # one per sixteenth of a second
+    ports = iter(range(3000, 60000))
+    rate, begun = 16, time.monotonic()
+    router.cli("port", "set", "g1", "--flow-rate", rate)  # one per sixteenth of a second
+    before = router.drop_counts().get("flow_quota_rate", 0)
+    passed = sent = 0
+
+    def begin_flows():
+        nonlocal passed, sent
+        passed += len(router.run("g1", *(from_guest(G1, udp_packet(4, G1, G2, sport=next(ports))) for _ in range(50))))
+        sent += 50
+        return router.drop_counts().get("flow_quota_rate", 0) - before
+
     try:
-        before = router.drop_counts().get("flow_quota_rate", 0)
-        out = router.run("g1", *(from_guest(G1, udp_packet(4, G1, G2, sport=3000 + i)) for i in range(50)))
-        refused = router.drop_counts()["flow_quota_rate"] - before
-        assert len(out) + refused == 50 and len(out) < 25
+        refused = wait_until("25 flows that are refused", begin_flows, lambda n: n >= 25)
+        assert passed + refused == sent and passed <= rate * (time.monotonic() - begun) + 2
     finally:
         router.cli("port", "set", "g1", "--flow-rate", 0)
 
@@ -350,7 +366,7 @@ def test_a_port_becomes_stateless(router):
     only(router)
     for p in ("g1", "g2"):
         router.cli("port", "set", p, "--stateful=false")
-    assert gone(router, 3)
+    wait_until_gone(router)
     assert len(router.run("g1", packet)) == 1
     assert not flows(router)
     for p in ("g1", "g2"):
@@ -388,8 +404,18 @@ def test_explain(router, tenant):
 
 def test_watch_shows_the_list_again(router):
     daemon = router.daemon
-    watch = subprocess.Popen([daemon.cli_path, "--socket", daemon.socket, "flow", "watch", "--watch=500ms"], stdout=subprocess.PIPE, text=True)
-    time.sleep(1.4)
-    watch.send_signal(signal.SIGINT)
-    out, _ = watch.communicate(timeout=10)
-    assert out.count("PROTOCOL") >= 2, out
+    shown = []
+
+    def read():
+        try:
+            shown.append(os.read(watch.stdout.fileno(), 1 << 16))
+        except BlockingIOError:
+            pass
+        return b"".join(shown)
+
+    with subprocess.Popen([daemon.cli_path, "--socket", daemon.socket, "flow", "watch", "--watch=500ms"], stdout=subprocess.PIPE) as watch:
+        os.set_blocking(watch.stdout.fileno(), False)
+        try:
+            wait_until("a second table", read, lambda text: text.count(b"PROTOCOL") >= 2)
+        finally:
+            watch.send_signal(signal.SIGINT)

@@ -18,6 +18,7 @@ from scapy.packet import Padding, Raw
 from packets import assert_nothing, assert_out, assert_same, forwarded, from_guest, from_host, to_guest, udp_packet
 from router import GATEWAY_MAC
 from topology import FAB0, FAB0_MAC, FAMILIES, GATEWAY, HOST, HOST_MAC, T1, T2
+from waiting import PATIENCE, wait_until
 
 NEW_MAC = "02:00:00:00:f0:50"
 BROADCAST = "ff:ff:ff:ff:ff:ff"
@@ -68,22 +69,34 @@ def answer(family, mac, own, to_mac, to, **options):
 
 
 @contextlib.contextmanager
-def unknown_remote(network, address):
-    """A tunnel to an unknown host of the link. Everything is removed afterwards, so that the router no longer asks for the host."""
+def unknown_remotes(network, *addresses):
+    """Tunnels to unknown hosts of the link. All is removed afterwards, so that the router no longer asks for the hosts."""
     r = network.router
-    nexthop = network.new_id()
+    nexthops, dsts = [], []
     r.wait(0, lambda fs: False)
-    r.cli("nexthop", "add", nexthop, "tunnel", "--encap", "mplsoudp", "--remote", address, "--label", 777)
-    dst = network.route_to(nexthop)
     try:
-        yield dst
+        for address in addresses:
+            nexthop = network.new_id()
+            r.cli("nexthop", "add", nexthop, "tunnel", "--encap", "mplsoudp", "--remote", address, "--label", 777)
+            nexthops.append(nexthop)
+            dsts.append(network.route_to(nexthop))
+        yield dsts
     finally:
-        r.cli("route", "del", f"{dst[4]}/32", f"{dst[6]}/128", "--vrf", "red")
-        r.cli("nexthop", "del", nexthop)
-        with contextlib.suppress(Exception):
-            r.cli("neighbor", "del", "fab0", address)
+        for dst in dsts:
+            r.cli("route", "del", f"{dst[4]}/32", f"{dst[6]}/128", "--vrf", "red")
+        for nexthop in nexthops:
+            r.cli("nexthop", "del", nexthop)
+        for address in addresses:
+            with contextlib.suppress(Exception):
+                r.cli("neighbor", "del", "fab0", address)
         r.settle()
         r.wait(0, lambda fs: False)
+
+
+@contextlib.contextmanager
+def unknown_remote(network, address):
+    with unknown_remotes(network, address) as dsts:
+        yield dsts[0]
 
 
 REMOTE = {4: "192.0.2.50", 6: "2001:db8::50"}
@@ -144,7 +157,7 @@ def test_fabric_asks_and_packets_wait(network, router, family):
         frames = []
         router.taps["fab0"].send(answer(family, NEW_MAC, remote, FAB0_MAC, FAB0[family]))
         with router.drops():
-            out, _ = router.wait(2, lambda fs: len([f for f in fs if f.packet.dst == NEW_MAC]) >= 32)
+            out, _ = router.wait(PATIENCE, lambda fs: len([f for f in fs if f.packet.dst == NEW_MAC]) >= 32)
         frames = [f.packet for f in out if not is_discovery(f.packet)]
         assert [p[Raw].load if Raw in p else bytes(p)[-8:] for p in frames] == [bytes([i]) * 8 for i in range(8, 40)]
         assert {(p.src, p.dst, p[1].dst, p[MPLS].label) for p in frames} == {(FAB0_MAC, NEW_MAC, remote, 777)}
@@ -153,19 +166,28 @@ def test_fabric_asks_and_packets_wait(network, router, family):
         assert len(out) == 1 and out[0].packet.dst == NEW_MAC
 
 
+def asks_for(frames, address):
+    return [f for f in frames if (ARP in f.packet and f.packet[ARP].pdst == address) or
+            (ICMPv6ND_NS in f.packet and f.packet[ICMPv6ND_NS].tgt == address)]
+
+
 def test_nobody_answers(network, router):
     """The router asks three times, a second apart, then drops the packets that wait. Both families at a time."""
-    with unknown_remote(network, REMOTE[4]) as four, unknown_remote(network, REMOTE[6]) as six:
+    begun, asked = time.monotonic(), []
+
+    def questions(more=()):
+        return [len(asks_for(asked + list(more), REMOTE[f])) for f in FAMILIES]
+
+    with unknown_remotes(network, *REMOTE.values()) as dsts:
         with router.drops(neighbor_unresolved=6):
-            for dst in (four, six):
-                assert all(is_discovery(o.packet) for o in router.run("t1", *[from_guest(T1, udp_packet(4, T1, dst))] * 3))
-            start = time.monotonic()
-            while any(status_of(router, "fab0", REMOTE[f]) != "NEIGHBOR_FAILED" for f in FAMILIES):
-                assert time.monotonic() - start < 8
-                time.sleep(0.1)
-        asked, _ = router.wait(0, lambda fs: False)
+            for dst in dsts:
+                asked += router.run("t1", *[from_guest(T1, udp_packet(4, T1, dst))] * 3)
+            wait_until("both to fail", lambda: [status_of(router, "fab0", REMOTE[f]) for f in FAMILIES],
+                       lambda states: states == ["NEIGHBOR_FAILED"] * 2)
+        asked += router.wait(PATIENCE, lambda frames: min(questions(frames)) >= 3)[0]
         assert all(is_discovery(o.packet) for o in asked)
-        assert 1.5 < time.monotonic() - start
+        assert 3 <= min(questions()) and max(questions()) <= time.monotonic() - begun + 1
+    assert time.monotonic() - begun > 2
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -198,14 +220,21 @@ def test_ageing(network, router):
     try:
         with unknown_remote(network, REMOTE[4]) as dst:
             router.expect("fab0", is_discovery)
+
+            def send_in_a_probe():
+                """Returns the neighbour's state after the packet, and where the packet went."""
+                router.taps["fab0"].send(reply(NEW_MAC, REMOTE[4], FAB0_MAC, FAB0[4]))
+                probe = router.expect("fab0", lambda p: ARP in p and p.dst == NEW_MAC)
+                assert_same(request(FAB0_MAC, FAB0[4], REMOTE[4], to=NEW_MAC) / Padding(bytes(18)), bytes(probe))
+                out = [o for o in router.run("t1", from_guest(T1, udp_packet(4, T1, dst))) if not is_discovery(o.packet)]
+                return status_of(router, "fab0", REMOTE[4]), [o.packet.dst for o in out]
+
+            # It lasts three seconds. The old MAC is used then.
+            _, went = wait_until("a packet during a probe", send_in_a_probe, lambda seen: seen[0] == "NEIGHBOR_PROBE")
+            assert went == [NEW_MAC]
             router.taps["fab0"].send(reply(NEW_MAC, REMOTE[4], FAB0_MAC, FAB0[4]))
-            probe = router.expect("fab0", lambda p: ARP in p and p.dst == NEW_MAC, timeout=4)
-            assert_same(request(FAB0_MAC, FAB0[4], REMOTE[4], to=NEW_MAC) / Padding(bytes(18)), bytes(probe))
-            out = [o for o in router.run("t1", from_guest(T1, udp_packet(4, T1, dst))) if not is_discovery(o.packet)]
-            assert [o.packet.dst for o in out] == [NEW_MAC]  # during the probe the old MAC is used
-            router.taps["fab0"].send(reply(NEW_MAC, REMOTE[4], FAB0_MAC, FAB0[4]))
-            router.settle()
-            assert status_of(router, "fab0", REMOTE[4]) == "NEIGHBOR_REACHABLE"
+            wait_until("the answer to be believed", lambda: status_of(router, "fab0", REMOTE[4]),
+                       lambda state: state == "NEIGHBOR_REACHABLE")
     finally:
         router.cli("settings", "set", "--neighbor-age", 30)
 
@@ -365,7 +394,7 @@ def test_guest_without_a_configured_mac(network, router, family):
                "10.4.0.11,fd00:4::11")
     router.attach("t4", Ether(src=guest["mac"], dst=GATEWAY_MAC) / IP(src=guest[4], dst=gateway[4]))
     try:
-        asked = router.expect("t4", lambda p: (ARP in p) if family == 4 else (ICMPv6ND_NS in p), timeout=3)
+        asked = router.expect("t4", lambda p: (ARP in p) if family == 4 else (ICMPv6ND_NS in p))
         expected = ask(family, GATEWAY_MAC, gateway[family], guest[family])
         assert_same(expected / Padding(bytes(18)) if family == 4 else expected, bytes(asked))
         p = udp_packet(family, T1, guest)

@@ -127,7 +127,7 @@ def test_own_dhcp(trunk):
     ask = Ether(src=TRUNK["mac"], dst=ALL) / IP(src="0.0.0.0", dst="255.255.255.255") / UDP(sport=68, dport=67) / BOOTP(
         chaddr=bytes.fromhex(TRUNK["mac"].replace(":", "")) + bytes(10)) / DHCP(options=[("message-type", "discover"), "end"])
     trunk.taps["trunk"].send(tagged(ask, 10))
-    offer = trunk.expect("trunk", lambda p: BOOTP in p, timeout=5)
+    offer = trunk.expect("trunk", lambda p: BOOTP in p)
     assert offer[Dot1Q].vlan == 10 and offer[BOOTP].yiaddr == TRUNK[4]
     trunk.cli("port", "set", "trunk-10", "--dhcp4=false")
 
