@@ -9,7 +9,8 @@ import signal
 import socket
 import subprocess
 import tempfile
-import time
+
+from waiting import PATIENCE, wait_until
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 CLONE_NEWNET = 0x40000000
@@ -54,15 +55,14 @@ class Daemon:
             raise
 
     def wait_until_ready(self):
-        deadline = time.monotonic() + 60
-        while True:
+        def connects():
             self.check_alive()
             with socket.socket(socket.AF_UNIX) as s, contextlib.suppress(OSError):
                 s.connect(self.socket)
-                return
-            if time.monotonic() > deadline:
-                raise TimeoutError("corelaned does not answer:\n" + self.log())
-            time.sleep(0.02)
+                return True
+            return self.log()
+
+        wait_until("corelaned to listen", connects, lambda seen: seen is True, pause=0.02)
 
     def log(self):
         with open(self.log_path, encoding="utf-8", errors="replace") as f:
@@ -86,7 +86,10 @@ class Daemon:
     def cli(self, *args):
         """Runs `corelane`; returns the messages that it printed."""
         command = [self.cli_path, "--socket", self.socket, *(str(a) for a in args), "-o", "json"]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+        # A client that has not been greeted gives up after 10 s; it has asked for nothing then.
+        done = wait_until("corelaned to greet its client",
+                          lambda: subprocess.run(command, capture_output=True, text=True, check=False, timeout=10 * PATIENCE),
+                          lambda done: done.returncode == 0 or "no answer within" not in done.stderr)
         if done.returncode != 0:
             self.check_alive()
             raise Refused(f"{' '.join(command[3:-2])}: {done.stderr.strip()}")
@@ -102,7 +105,7 @@ class Daemon:
         if self.process.poll() is None:
             self.process.terminate()
         try:
-            code = self.process.wait(timeout=20)
+            code = self.process.wait(timeout=PATIENCE)
         except subprocess.TimeoutExpired:
             self.process.kill()
             code = self.process.wait()
