@@ -4,6 +4,7 @@ import contextlib
 import ctypes
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -94,6 +95,30 @@ class Daemon:
             self.check_alive()
             raise Refused(f"{' '.join(command[3:-2])}: {done.stderr.strip()}")
         return [json.loads(line) for line in done.stdout.splitlines() if line]
+
+    def insist(self, *args):
+        """As cli(), but repeats what is refused because a worker has not run for some time. Returns what was accepted."""
+        def answer():
+            try:
+                return self.cli(*args), None
+            except Refused as e:
+                if not re.search("the same request (later|when|a moment)", str(e)):
+                    raise
+                return None, e
+
+        return wait_until(f"{' '.join(map(str, args))} to be accepted", answer, lambda seen: seen[1] is None)[0]
+
+    def has_worker(self, number):
+        return any(w.get("id", 0) == number for w in self.cli("worker", "list"))
+
+    def del_worker(self, number):
+        """Removes a worker, however late it ends its last packets."""
+        try:
+            self.cli("worker", "del", number)
+        except Refused as e:
+            if "is being removed" not in str(e):
+                raise
+        wait_until(f"worker {number} to be gone", lambda: self.has_worker(number), lambda has: not has)
 
     def export(self):
         """The node file that makes the daemon as it is."""

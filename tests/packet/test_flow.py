@@ -224,20 +224,20 @@ def test_flows_of_a_worker_that_goes(router):
     workers = router.cli("worker", "list")
     cpu, old = workers[0]["cpu"], workers[0].get("id", 0)
     packets = [from_guest(G1, udp_packet(4, G1, G2, sport=4000 + i)) for i in range(100)]
-    new = router.cli("worker", "add", "--cpu", cpu, "--idle", "sleep")[0]["id"]
+    new = router.daemon.insist("worker", "add", "--cpu", cpu, "--idle", "sleep")[0]["id"]
     try:
         router.cli("settings", "set", f"--flow-udp={LONG}")
         assert len(router.run("g1", *packets)) == 100
         before = int(router.cli("flow", "count")[0]["in_use"])
         assert before >= 100
         router.cli("settings", "set", "--flow-udp=1")
-        router.cli("worker", "del", old)
+        router.daemon.del_worker(old)
         wait_until_gone(router)
         wait_until(f"100 flows fewer than {before}", lambda: int(router.cli("flow", "count")[0]["in_use"]), lambda n: n <= before - 100)
         assert len(router.run("g1", *packets)) == 100
     finally:
-        router.cli("worker", "add", old, "--cpu", cpu, "--idle", "sleep")
-        router.cli("worker", "del", new)
+        router.daemon.insist("worker", "add", old, "--cpu", cpu, "--idle", "sleep")
+        router.daemon.del_worker(new)
     assert len(router.run("g1", *packets)) == 100
 
 

@@ -3,7 +3,6 @@
 import contextlib
 import json
 import os
-import re
 import struct
 import subprocess
 import threading
@@ -251,43 +250,16 @@ def test_the_fabric_port_stays(link):
 
 # --- The host-path worker. ---
 
-def insist(router, *command):
-    """Repeats a command that the router refuses because a worker has not run for some time."""
-    def refusal():
-        try:
-            router.cli(*command)
-        except Refused as e:
-            if not re.search("the same request (later|when|a moment)", str(e)):
-                raise
-            return e
-        return None
-
-    wait_until(f"{' '.join(map(str, command))} to be accepted", refusal, lambda e: e is None)
-
-
 def add_worker(router):
-    insist(router, "worker", "add", 9, "--role", "host_path", "--cpu", min(os.sched_getaffinity(0)), "--idle", "sleep")
-
-
-def has_worker(router):
-    return any(w.get("id") == 9 for w in router.cli("worker", "list"))
-
-
-def del_worker(router):
-    try:
-        insist(router, "worker", "del", 9)
-    except Refused as e:
-        if "is being removed" not in str(e):
-            raise
-    wait_until("worker 9 to be gone", lambda: has_worker(router), lambda has: not has)
+    router.daemon.insist("worker", "add", 9, "--role", "host_path", "--cpu", min(os.sched_getaffinity(0)), "--idle", "sleep")
 
 
 @pytest.fixture
 def host_worker(link):
     add_worker(link.router)
     yield 9
-    if has_worker(link.router):
-        del_worker(link.router)
+    if link.router.daemon.has_worker(9):
+        link.router.daemon.del_worker(9)
 
 
 def polls(link, port):
@@ -322,7 +294,7 @@ def test_the_worker_polls_the_host_port(link, host_worker):
         frame = link.outgoing(udp_packet(4, link.own, link.peer))
         link.router.taps[link.host].send(frame)
         assert_same(link.tag(frame), bytes(link.router.expect(link.fabric, lambda p: UDP in p)))
-    del_worker(link.router)
+    link.router.daemon.del_worker(host_worker)
     assert polls(link, link.host) == [0]
     with link.router.drops():
         exchange(link)
@@ -366,7 +338,7 @@ def test_the_worker_goes_and_comes(link):
             add_worker(r)
             assert polls(link, link.fabric) == [9]
             exchange(link, 10)
-            del_worker(r)
+            r.daemon.del_worker(9)
             assert polls(link, link.fabric) == [0]
             exchange(link, 10)
     finally:
@@ -387,9 +359,9 @@ def test_switching_under_traffic(link):
     def switch_once():
         add_worker(r)
         for _ in range(3):
-            insist(r, "host", "steer", "add", link.own[4], "--port", link.fabric)
-            insist(r, "host", "steer", "del", link.own[4], "--port", link.fabric)
-        del_worker(r)
+            r.daemon.insist("host", "steer", "add", link.own[4], "--port", link.fabric)
+            r.daemon.insist("host", "steer", "del", link.own[4], "--port", link.fabric)
+        r.daemon.del_worker(9)
 
     def switch():
         try:

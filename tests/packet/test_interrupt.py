@@ -252,8 +252,8 @@ def test_changes_wake(daemon):
                 assert not daemon.cli("port", "show", "a")[0]["state"]["queues"][0].get("moving")
 
         wait_until_woken("moves that wake", daemon, (0, 1), move, enough=5)
-        daemon.cli("worker", "add", 5, "--cpu", CPU, "--idle", "interrupt")
-        daemon.cli("worker", "del", 5)
+        daemon.insist("worker", "add", 5, "--cpu", CPU, "--idle", "interrupt")
+        daemon.del_worker(5)
 
 
 @pytest.mark.measure
