@@ -9,6 +9,7 @@ from scapy.layers.inet import IP, UDP
 from scapy.layers.l2 import Ether
 
 from router import Router
+from waiting import wait_until
 
 HOST, OWN, HOST_MAC, OWN_MAC = "192.0.2.2", "192.0.2.1", "02:00:00:00:06:02", "02:00:00:00:06:01"
 SLOW = 1  # worker
@@ -53,13 +54,6 @@ def polls_in_vain(router):
     return sum(int(d["packets"]) for d in router.cli("drops") if d["reason"] == "port_no_buffer")
 
 
-def wait_until(condition):
-    deadline = time.monotonic() + 30
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-
-
 def cause(router):
     (report,) = router.cli("explain", "--no-trace", "--window", "1s")
     return next((c for c in report["causes"] if c["kind"] == "no-buffers"), None)
@@ -70,14 +64,14 @@ def test_ring_that_holds_all_buffers(router):
     router.cli("port", "set", "fab0", "--mode", "hybrid", "--spread-workers", SLOW)
     router.cli("debug", "delay", "--worker", SLOW, "--us", 100000)
     with Flood(router.taps["fab0"]):
-        wait_until(lambda: polls_in_vain(router) > 0)
-        wait_until(lambda: any(e["kind"] == "buffers_exhausted" for e in router.cli("event", "list")))
+        wait_until("a poll in vain", lambda: polls_in_vain(router))
+        wait_until("the event", lambda: router.cli("event", "list"), lambda events: any(e["kind"] == "buffers_exhausted" for e in events))
         event = next(e for e in router.cli("event", "list") if e["kind"] == "buffers_exhausted")
         assert event["subject"] == "port fab0", event
         found = cause(router)
         assert found and found["port"] == "fab0" and not found.get("minor"), found
         assert found["fix"] == f"corelane worker set {SLOW} --ring-size 128", found
         router.cli(*found["fix"].split()[1:])
-        wait_until(lambda: cause(router) is None)
+        wait_until("the end of the shortage", lambda: cause(router), lambda c: c is None)
         router.fence("vm1")
     router.cli("debug", "delay", "--worker", SLOW, "--us", 0)
