@@ -5,6 +5,7 @@ package wait
 
 import (
 	"context"
+	"errors"
 	"time"
 )
 
@@ -19,6 +20,17 @@ func Until(ctx context.Context, pause time.Duration, f func() (done bool, err er
 			return err
 		}
 	}
+}
+
+// Patience is how long a test waits for what must happen. It is no limit on how long something may take: the machine
+// may be busy.
+const Patience = time.Minute
+
+// Patiently is Until with the patience of a test.
+func Patiently(ctx context.Context, f func() (done bool, err error)) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, Patience, errors.New("it has not happened"))
+	defer cancel()
+	return Until(ctx, 5*time.Millisecond, f)
 }
 
 // For waits for a time. When ctx is over first, the error is its cause.

@@ -30,6 +30,9 @@ func TestUntil(t *testing.T) {
 	if err := Until(ctx, time.Microsecond, count(2, failed)); !errors.Is(err, failed) || calls != 2 {
 		t.Error("failed at the second call:", calls, err)
 	}
+	if err := Patiently(ctx, count(2, failed)); !errors.Is(err, failed) || calls != 2 {
+		t.Error("failed at the second call:", calls, err)
+	}
 	late := errors.New("late")
 	ctx, cancel := context.WithTimeoutCause(ctx, 5*time.Millisecond, late)
 	defer cancel()

@@ -38,7 +38,7 @@ type Generator struct {
 
 const (
 	program      = "corelane-gen"
-	startTimeout = 30 * time.Second
+	startTimeout = time.Minute
 	pollEvery    = 10 * time.Millisecond
 )
 

@@ -58,7 +58,7 @@ func (*Corelane) Supports(*scenario.Scenario) error { return nil }
 // Unchanged is false: it does the work.
 func (*Corelane) Unchanged() bool { return false }
 
-const startTimeout = 30 * time.Second // EAL without hugepages clears all of its memory
+const startTimeout = time.Minute // EAL without hugepages clears all of its memory
 
 // Start starts a corelaned and programs it.
 func (*Corelane) Start(ctx context.Context, env *Env, b *scenario.Setup) (Instance, error) {

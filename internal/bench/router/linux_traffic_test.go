@@ -2,7 +2,6 @@
 package router_test
 
 import (
-	"context"
 	"encoding/hex"
 	"fmt"
 	"slices"
@@ -13,6 +12,7 @@ import (
 	"github.com/corelane/corelane/internal/bench/generator"
 	"github.com/corelane/corelane/internal/bench/router"
 	"github.com/corelane/corelane/internal/bench/scenario"
+	"github.com/corelane/corelane/internal/wait"
 )
 
 // rig is a router with the generator at its ports.
@@ -47,22 +47,18 @@ func newRig(t *testing.T, r router.Router, s scenario.Scenario) *rig {
 	if err := g.Configure(t.Context(), p); err != nil {
 		t.Fatal(err)
 	}
-	if err := g.WaitUp(t.Context(), 10*time.Second); err != nil {
+	if err := g.WaitUp(t.Context(), wait.Patience); err != nil {
 		t.Fatal(err)
 	}
 	return &rig{instance, g}
 }
 
-// pass sends frames and checks that all come back as expected. Only a loss gets a second trial, a slower one: other
-// work may have had the CPU.
+// pass sends frames and checks that all come back as expected.
 func (x *rig) pass(t *testing.T) {
 	t.Helper()
-	w := x.trial(t, 200)
-	if w.Lost > 0 {
-		w = x.trial(t, 3000)
-	}
-	if w.Sent == 0 || w.Received != w.Sent || w.Lost+w.Reordered+w.Duplicated+w.Corrupt+w.Misplaced+w.WrongHeader+
-		w.Foreign > 0 {
+	w := work(t, x.run)
+	if w.Sent != workFrames || w.Received != w.Sent || w.Lost+w.Reordered+w.Duplicated+w.Corrupt+w.Misplaced+
+		w.WrongHeader+w.Foreign > 0 {
 		counters, err := x.Counters(t.Context())
 		t.Errorf("sent %d, received %d, lost %d, reordered %d, duplicated %d, corrupt %d, misplaced %d, wrong header "+
 			"%d, foreign %d; %v, %v\nwrong: %s %s\nforeign: %s",
@@ -72,12 +68,9 @@ func (x *rig) pass(t *testing.T) {
 	}
 }
 
-func (x *rig) trial(t *testing.T, drain uint32) *apiv1.GeneratorWindow {
+func (x *rig) run(t *testing.T, drain time.Duration) *apiv1.GeneratorWindow {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-	defer cancel()
-	w, err := x.generator.Run(ctx, &apiv1.GeneratorTrial{DurationMs: 300, PacketsPerSecond: 5000, DrainMs: drain,
-		Verify: apiv1.GeneratorVerify_GENERATOR_VERIFY_ALL}, nil)
+	w, err := runHandful(t.Context(), x.generator, drain)
 	if err != nil {
 		if end := x.Stop(); crashed(end) { // a peer that crashed in its work tells nothing about the adapter
 			t.Skip(end)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/corelane/corelane/internal/bench/router"
 	"github.com/corelane/corelane/internal/bench/scenario"
+	"github.com/corelane/corelane/internal/wait"
 )
 
 func find(t *testing.T, name string) scenario.Scenario {
@@ -131,8 +132,8 @@ func TestOVSThatCrashesIsCleanedUp(t *testing.T) {
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(5 * time.Second); len(ours(t)) == 3 && time.Now().Before(deadline); {
-		time.Sleep(10 * time.Millisecond)
+	if err := wait.Patiently(t.Context(), func() (bool, error) { return len(ours(t)) < 3, nil }); err != nil {
+		t.Fatal(err)
 	}
 	if err := i.Stop(); err == nil || !strings.Contains(err.Error(), "signal: killed") {
 		t.Errorf("the error does not name the crash: %v", err)
