@@ -2,18 +2,24 @@
 package api_test
 
 import (
+	"bytes"
+	"encoding/binary"
+	"errors"
 	"io"
 	"net"
-	"slices"
 	"testing"
 	"time"
 
+	"github.com/containerd/ttrpc"
+	"google.golang.org/protobuf/proto"
+
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
+	"github.com/corelane/corelane/internal/wait"
 )
 
-// closedWithin tells whether the server closes the connection in this time. It reads what comes before.
-func closedWithin(c net.Conn, d time.Duration) bool {
-	_ = c.SetReadDeadline(time.Now().Add(d))
+// closed tells whether the server closes the connection. It reads what comes before.
+func closed(c net.Conn) bool {
+	_ = c.SetReadDeadline(time.Now().Add(wait.Patience))
 	_, err := io.Copy(io.Discard, c)
 	return err == nil // io.EOF
 }
@@ -26,16 +32,15 @@ func TestConnectionsOfOneUser(t *testing.T) {
 		all = append(all, s.dial())
 	}
 	s.status(s.client()) // the 128th
-	if !closedWithin(s.dial(), 10*time.Second) {
+	if !closed(s.dial()) {
 		t.Error("one more connection is accepted")
 	}
 	_ = all[0].Close()
 	eventually(t, "a connection is accepted again", func() bool {
-		c := s.dial()
+		c := ttrpc.NewClient(s.dial())
 		defer func() { _ = c.Close() }()
-		_ = c.SetReadDeadline(time.Now().Add(50 * time.Millisecond))
-		_, err := c.Read(make([]byte, 1))
-		return err != io.EOF
+		_, err := apiv1.NewSystemClient(c).GetStatus(short(t), &apiv1.Empty{})
+		return err == nil
 	})
 }
 
@@ -46,17 +51,23 @@ func TestHalfMessages(t *testing.T) {
 	_, _ = half.Write([]byte{0, 0, 1})
 	_, _ = long.Write(append([]byte{0, 0x3f, 0, 0, 0, 0, 0, 1, 1, 0}, make([]byte, 1<<20)...)) // 4 MB were promised
 	for name, c := range map[string]net.Conn{"silent": silent, "half": half, "long": long} {
-		if !closedWithin(c, 10*time.Second) {
+		if !closed(c) {
 			t.Errorf("%s is not disconnected", name)
 		}
 	}
 }
 
-// A well-behaved client gets its answers while 100 connections of others do what they can.
+const (
+	turnItems = 256 // API_TURN_ITEMS: what the streams of a connection may give in one turn
+	asked     = 10  // questions that are sent at once
+)
+
+// A well-behaved client gets its turns while 100 connections of others do what they can. Its questions arrive together,
+// and a turn answers at least one of them, so that others get no more turns than it has questions, and two while the
+// first one begins and the last one ends.
 func TestHostileClients(t *testing.T) {
 	s := start(t)
-	good := s.client()
-	s.status(good)
+	good := s.dial()
 	for i := range 100 {
 		c := s.dial()
 		switch i % 5 {
@@ -85,15 +96,45 @@ func TestHostileClients(t *testing.T) {
 			_, _ = c.Write([]byte("GET / HTTP/1.1\r\n\r\n"))
 		}
 	}
-	var times []time.Duration
-	for range 100 {
-		begin := time.Now()
-		s.status(good)
-		times = append(times, time.Since(begin))
+	const streaming = 40 // connections of the first two kinds
+	most := uint64(0)
+	for n := range 100 {
+		given := answers(t, good, 1+2*asked*uint32(n))
+		most = max(most, given[asked-1]-given[0])
 	}
-	slices.Sort(times)
-	t.Logf("answers took %v in the middle, %v at most", times[50], times[99])
-	if times[50] > 100*time.Millisecond {
-		t.Errorf("half of the answers took more than %v", times[50])
+	t.Logf("others got at most %d items during %d answers", most, asked)
+	if most > (asked+2)*streaming*turnItems {
+		t.Errorf("others got %d items during %d answers", most, asked)
 	}
+}
+
+// answers asks for the status several times at once. It returns how many items all streams had given at each answer.
+func answers(t *testing.T, c net.Conn, id uint32) (given []uint64) {
+	t.Helper()
+	var all bytes.Buffer
+	for n := range uint32(asked) {
+		all.Write(frame(t, id+2*n, "corelane.v1.System", "GetStatus", &apiv1.Empty{}))
+	}
+	_ = c.SetDeadline(time.Now().Add(wait.Patience))
+	if _, err := c.Write(all.Bytes()); err != nil {
+		t.Fatal(err)
+	}
+	for n := range uint32(asked) {
+		header := make([]byte, 10)
+		if _, err := io.ReadFull(c, header); err != nil {
+			t.Fatalf("answer %d: %v", n, err)
+		}
+		body := make([]byte, binary.BigEndian.Uint32(header))
+		if _, err := io.ReadFull(c, body); err != nil {
+			t.Fatalf("answer %d: %v", n, err)
+		}
+		var answer ttrpc.Response
+		var status apiv1.Status
+		if err := errors.Join(proto.Unmarshal(body, &answer), proto.Unmarshal(answer.Payload, &status)); err != nil ||
+			binary.BigEndian.Uint32(header[4:]) != id+2*n || status.Pid == 0 {
+			t.Fatalf("answer %d: % x, %v, %v", n, header, &answer, err)
+		}
+		given = append(given, status.RoutesIpv4)
+	}
+	return given
 }

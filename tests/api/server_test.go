@@ -15,12 +15,12 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/containerd/ttrpc"
 	"google.golang.org/protobuf/proto"
 
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
+	"github.com/corelane/corelane/internal/wait"
 )
 
 type server struct {
@@ -66,7 +66,7 @@ func start(t *testing.T, args ...string) *server {
 			return false
 		}
 		defer func() { _ = c.Close() }()
-		return c.(*net.UnixConn).CloseWrite() == nil && closedWithin(c, 10*time.Second)
+		return c.(*net.UnixConn).CloseWrite() == nil && closed(c)
 	})
 	return s
 }
@@ -104,23 +104,27 @@ func (s *server) wantStreams(c *ttrpc.Client, n uint64) {
 }
 
 func short(t *testing.T) context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), wait.Patience)
 	t.Cleanup(cancel)
 	return ctx
 }
 
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
-		if ok() {
-			return
-		}
+	if err := wait.Patiently(t.Context(), func() (bool, error) { return ok(), nil }); err != nil {
+		t.Fatalf("%s: %v", what, err)
 	}
-	t.Fatalf("not within 20 s: %s", what)
 }
 
 // request writes the frame that opens a stream, for clients that break ttrpc's rules.
 func request(t *testing.T, c net.Conn, id uint32, service, method string, req proto.Message) {
+	t.Helper()
+	if _, err := c.Write(frame(t, id, service, method, req)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func frame(t *testing.T, id uint32, service, method string, req proto.Message) []byte {
 	t.Helper()
 	payload, err := proto.Marshal(req)
 	if err != nil {
@@ -130,10 +134,7 @@ func request(t *testing.T, c net.Conn, id uint32, service, method string, req pr
 	if err != nil {
 		t.Fatal(err)
 	}
-	frame := binary.BigEndian.AppendUint32(nil, uint32(len(data)))
-	frame = binary.BigEndian.AppendUint32(frame, id)
-	frame = append(frame, 1, 1) // request, remote closed
-	if _, err := c.Write(append(frame, data...)); err != nil {
-		t.Fatal(err)
-	}
+	header := binary.BigEndian.AppendUint32(nil, uint32(len(data)))
+	header = binary.BigEndian.AppendUint32(header, id)
+	return append(append(header, 1, 1), data...) // request, remote closed
 }

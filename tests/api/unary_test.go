@@ -20,6 +20,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
+	"github.com/corelane/corelane/internal/wait"
 )
 
 func lookup(ctx context.Context, c *ttrpc.Client, vrf, address string) error {
@@ -119,12 +120,11 @@ func TestOversized(t *testing.T) {
 	}
 }
 
-// A client is served promptly, whatever arrives on other connections.
+// A client gets its answer while garbage has arrived on another connection, which stays open meanwhile.
 func TestGarbage(t *testing.T) {
 	s := start(t)
 	c := s.client()
 	rng := rand.New(rand.NewSource(1))
-	var wg sync.WaitGroup
 	for i := range 300 {
 		conn := s.dial()
 		junk := make([]byte, 1+rng.Intn(200_000))
@@ -132,26 +132,20 @@ func TestGarbage(t *testing.T) {
 		if i%3 == 0 {
 			junk[0], junk[1] = 0, 0 // a plausible length
 		}
-		wg.Add(1)
-		go func() {
-			defer wg.Done()
-			_, _ = conn.Write(junk)
-			_ = conn.SetReadDeadline(time.Now().Add(50 * time.Millisecond))
-			_, _ = io.Copy(io.Discard, conn)
-			_ = conn.Close()
-		}()
-		began := time.Now()
+		first := min(len(junk), 1000)
+		_, _ = conn.Write(junk[:first])
+		var wg sync.WaitGroup
+		wg.Go(func() { _, _ = conn.Write(junk[first:]) })
+		wg.Go(func() { _, _ = io.Copy(io.Discard, conn) })
 		if err := lookup(short(t), c, "blue", "192.0.2.1"); err != nil {
 			t.Fatal(err)
 		}
-		if d := time.Since(began); d > time.Second {
-			t.Fatalf("an answer took %v", d)
-		}
+		_ = conn.Close()
+		wg.Wait()
 	}
-	wg.Wait()
 	http := s.dial()
 	_, _ = http.Write([]byte("GET / HTTP/1.1\r\n\r\n"))
-	_ = http.SetReadDeadline(time.Now().Add(10 * time.Second))
+	_ = http.SetReadDeadline(time.Now().Add(wait.Patience))
 	if _, err := http.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
 		t.Fatalf("what is not ttrpc must be disconnected: %v", err)
 	}
@@ -159,13 +153,14 @@ func TestGarbage(t *testing.T) {
 
 func concurrent(t *testing.T, connections, requests int) {
 	s := start(t)
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	clients := make([]*ttrpc.Client, connections)
 	for i := range clients {
 		clients[i] = s.client()
 	}
 	var wg sync.WaitGroup
+	answered := make(chan struct{}, requests)
 	began := time.Now()
 	for i := range requests {
 		wg.Add(1)
@@ -174,7 +169,15 @@ func concurrent(t *testing.T, connections, requests int) {
 			if err := lookup(ctx, clients[i%connections], fmt.Sprint("vrf", i), "192.0.2.1"); err != nil {
 				t.Errorf("request %d: %v", i, err)
 			}
+			answered <- struct{}{}
 		}()
+	}
+	for range requests { // all of them may take long, the next one may not
+		select {
+		case <-answered:
+		case <-time.After(wait.Patience):
+			cancel()
+		}
 	}
 	wg.Wait()
 	d := time.Since(began)
