@@ -38,10 +38,13 @@ func Remains(ctx context.Context, root string, cpus cpuset.Set, during time.Dura
 	if err != nil {
 		return nil, err
 	}
-	seconds := time.Since(begun).Seconds()
+	return remains(before, after, cpus, time.Since(begun).Seconds()), nil
+}
+
+// remains is what was counted between two looks, per second.
+func remains(before, after interruptions, cpus cpuset.Set, seconds float64) (list []Residue) {
 	interrupts := procfs.Since(before.interrupts, after.interrupts)
 	softirqs := procfs.Since(before.softirqs, after.softirqs)
-	var list []Residue
 	for _, id := range cpus.IDs() {
 		r := Residue{CPU: id}
 		for _, row := range interrupts {
@@ -59,7 +62,7 @@ func Remains(ctx context.Context, root string, cpus cpuset.Set, during time.Dura
 		}
 		list = append(list, r)
 	}
-	return list, nil
+	return list
 }
 
 // field returns the counter to which a row of /proc/interrupts belongs.

@@ -2,7 +2,6 @@
 package cores
 
 import (
-	"context"
 	"encoding/json"
 	"strings"
 	"testing"
@@ -107,23 +106,25 @@ const (
 // Counts are divided by the time, and the share of busy time is reported.
 func TestRemains(t *testing.T) {
 	root := t.TempDir()
-	put(t, root, map[string]string{"proc/interrupts": strings.Replace(someInterrupts, "%LOC%", "1000", 1),
-		"proc/softirqs": someSoftirqs, "proc/stat": strings.Replace(someStat, "%USER%", "0", 1)})
-	go func() {
-		time.Sleep(100 * time.Millisecond)
-		put(t, root, map[string]string{"proc/interrupts": strings.Replace(someInterrupts, "%LOC%", "1250", 1),
-			"proc/stat": strings.Replace(someStat, "%USER%", "100", 1)})
-	}()
-	list, err := Remains(context.Background(), root, set("1"), time.Second)
-	if err != nil || len(list) != 1 {
-		t.Fatal(list, err)
+	look := func(timer, user string) interruptions {
+		put(t, root, map[string]string{"proc/interrupts": strings.Replace(someInterrupts, "%LOC%", timer, 1),
+			"proc/softirqs": someSoftirqs, "proc/stat": strings.Replace(someStat, "%USER%", user, 1)})
+		found, err := host{root: root}.interruptions()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return found
 	}
-	r := list[0]
-	if r.CPU != 1 || r.Timer < 150 || r.Timer > 251 || r.Devices != 0 || r.IPI != 0 || r.RCU != 0 || r.Busy != 1 {
-		t.Errorf("%+v", r)
+	list := remains(look("1000", "0"), look("1250", "100"), set("1"), 2)
+	if want := (Residue{CPU: 1, Timer: 125, Busy: 1}); len(list) != 1 || list[0] != want {
+		t.Fatalf("%+v", list)
 	}
-	if text := r.String(); !strings.HasPrefix(text, "CPU 1: ") || strings.Contains(text, "busy") {
+	if text := list[0].String(); !strings.HasPrefix(text, "CPU 1: 125 timer") || strings.Contains(text, "busy") {
 		t.Error(text)
+	}
+	list, err := Remains(t.Context(), root, set("1"), time.Millisecond)
+	if want := (Residue{CPU: 1}); err != nil || len(list) != 1 || list[0] != want {
+		t.Errorf("nothing was counted meanwhile: %+v, %v", list, err)
 	}
 }
 

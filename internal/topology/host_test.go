@@ -7,7 +7,6 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/corelane/corelane/internal/topology"
 	"github.com/corelane/corelane/internal/topology/topologytest"
@@ -144,25 +143,52 @@ func TestManagedIRQ(t *testing.T) {
 	equal(t, "managed", fmt.Sprint(m.IRQs[0].Managed, m.IRQs[1].Managed), "true false")
 }
 
-// Reading a machine is fast even with hundreds of processes.
-func TestSpeed(t *testing.T) {
-	for range 300 {
-		cmd := exec.Command("sleep", "60")
-		if err := cmd.Start(); err != nil {
+// countingTree counts how often something is asked of a tree.
+type countingTree struct {
+	topology.Tree
+	asked map[string]int
+}
+
+func (c countingTree) Read(name string) (string, error) {
+	c.asked[name]++
+	return c.Tree.Read(name)
+}
+
+func (c countingTree) List(name string) ([]topology.Entry, error) {
+	c.asked[name]++
+	return c.Tree.List(name)
+}
+
+func (c countingTree) Link(name string) (string, error) {
+	c.asked[name]++
+	return c.Tree.Link(name)
+}
+
+// Reading a machine is fast even with hundreds of processes: of each, a directory and three files are read, once.
+func TestEachProcessIsReadOnce(t *testing.T) {
+	const more = 300
+	count := func(processes int) (sum int, m *topology.Machine) {
+		s := topologytest.Describe(t, "xeon-4210")
+		for n := range processes {
+			s.Threads = append(s.Threads, topologytest.Thread{TID: 20000 + n, PID: 20000 + n, Name: "sleep",
+				Allowed: s.HostCPUs})
+		}
+		c := countingTree{s.Tree(t), map[string]int{}}
+		m, err := topology.ReadTree(c)
+		if err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+		for name, n := range c.asked {
+			if sum += n; n > 1 && strings.HasPrefix(name, "proc/2") {
+				t.Errorf("%s is read %d times", name, n)
+			}
+		}
+		return sum, m
 	}
-	best := time.Hour
-	threads := 0
-	for range 3 {
-		start := time.Now()
-		threads = len(read(t, "/").Threads)
-		best = min(best, time.Since(start))
-	}
-	t.Logf("%d threads in %v", threads, best)
-	if best > time.Second {
-		t.Errorf("%d threads took %v", threads, best)
+	few, before := count(0)
+	many, after := count(more)
+	if len(after.Threads) != len(before.Threads)+more || many-few > 4*more {
+		t.Errorf("%d threads by %d files, and %d by %d", len(before.Threads), few, len(after.Threads), many)
 	}
 }
 
