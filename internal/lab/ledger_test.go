@@ -2,13 +2,19 @@
 package lab
 
 import (
+	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/corelane/corelane/internal/wait"
 )
 
 func sleeper(t *testing.T) (*exec.Cmd, Process) {
@@ -120,22 +126,32 @@ func TestLockWaits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := make(chan error)
+	var held atomic.Bool
+	held.Store(true)
+	got := make(chan error, 1)
 	go func() {
 		unlock, err := lock(root)
-		if err == nil && !exists(root) {
-			t.Error("locked a directory that does not exist")
+		if err == nil && (held.Load() || !exists(root)) {
+			err = errors.New("it got a lock that another one holds, or of a directory that does not exist")
 		}
-		if err == nil {
+		if unlock != nil {
 			unlock()
 		}
 		got <- err
 	}()
-	select {
-	case err := <-got:
-		t.Fatalf("it did not wait: %v", err)
-	case <-time.After(100 * time.Millisecond):
+	info, err := os.Stat(root)
+	if err != nil {
+		t.Fatal(err)
 	}
+	waits := regexp.MustCompile(fmt.Sprintf(`-> FLOCK .* %d [0-9a-f:]+:%d `, os.Getpid(),
+		info.Sys().(*syscall.Stat_t).Ino))
+	if err := wait.Patiently(t.Context(), func() (bool, error) {
+		locks, err := os.ReadFile("/proc/locks")
+		return waits.Match(locks) || len(got) > 0, err
+	}); err != nil {
+		t.Fatalf("nobody waits for the lock: %v", err)
+	}
+	held.Store(false)
 	unlock()
 	if err := <-got; err != nil {
 		t.Error(err)

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/corelane/corelane/internal/wait"
 )
 
 func shell(t *testing.T, script string) *Process {
@@ -46,7 +48,7 @@ func exists(path string) func(context.Context) error {
 func TestProcessLifeAndPause(t *testing.T) {
 	ready := filepath.Join(t.TempDir(), "ready")
 	p := shell(t, "grep Cpus_allowed_list /proc/self/status; touch "+ready+"; while :; do :; done")
-	if err := p.Await(t.Context(), 5*time.Second, exists(ready)); err != nil {
+	if err := p.Await(t.Context(), wait.Patience, exists(ready)); err != nil {
 		t.Fatal(err)
 	}
 	if log := lastLines(p.command.Log); !strings.HasSuffix(log, "\t0") {
@@ -81,7 +83,7 @@ func TestProcessWithChildren(t *testing.T) {
 	ready := filepath.Join(t.TempDir(), "ready")
 	p := shell(t, "trap '' TERM; sleep 60 & echo $! >"+ready+".new; mv "+ready+".new "+ready+
 		"; trap 'exit 0' TERM; wait")
-	if err := p.Await(t.Context(), 5*time.Second, exists(ready)); err != nil {
+	if err := p.Await(t.Context(), wait.Patience, exists(ready)); err != nil {
 		t.Fatal(err)
 	}
 	text, err := os.ReadFile(ready)
@@ -95,17 +97,17 @@ func TestProcessWithChildren(t *testing.T) {
 	if err := p.Stop(); err != nil {
 		t.Error(err)
 	}
-	for deadline := time.Now().Add(5 * time.Second); processState(child) != "" &&
-		processState(child) != "Z"; time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("the child that ignores SIGTERM is alive")
-		}
+	if err := wait.Patiently(t.Context(), func() (bool, error) {
+		s := processState(child)
+		return s == "" || s == "Z", nil
+	}); err != nil {
+		t.Fatal("the child that ignores SIGTERM is alive")
 	}
 }
 
 func TestProcessThatEnds(t *testing.T) {
 	p := shell(t, "echo no such device; exit 7")
-	err := p.Await(t.Context(), 5*time.Second, func(context.Context) error { return errors.New("not yet") })
+	err := p.Await(t.Context(), wait.Patience, func(context.Context) error { return errors.New("not yet") })
 	for _, want := range []string{"test: has ended", "exit status 7", "no such device"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: no %q in it", err, want)
@@ -143,24 +145,22 @@ func TestNoThreadStaysOnTheCPUs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(time.Millisecond) {
-		confined := ""
+	confined := ""
+	if err := wait.Patiently(t.Context(), func() (bool, error) {
+		confined = ""
 		for _, task := range tasks {
 			var set unix.CPUSet
 			tid, err := strconv.Atoi(task.Name())
 			if err != nil {
-				t.Fatal(err)
+				return false, err
 			}
 			if unix.SchedGetaffinity(tid, &set) == nil && set != own { // it may have ended
 				confined = task.Name()
 			}
 		}
-		if confined == "" {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("thread %s has other CPUs than this program", confined)
-		}
+		return confined == "", nil
+	}); err != nil {
+		t.Fatalf("thread %s has other CPUs than this program: %v", confined, err)
 	}
 }
 
@@ -209,7 +209,7 @@ func TestEnroll(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := p.Await(t.Context(), 5*time.Second, exists(began)); err != nil {
+	if err := p.Await(t.Context(), wait.Patience, exists(began)); err != nil {
 		t.Fatal(err)
 	}
 	text, err := os.ReadFile(began)
@@ -226,10 +226,8 @@ func TestEnroll(t *testing.T) {
 	if _, err := Start(c); err == nil || err.Error() != "test: disk full" {
 		t.Errorf("%v", err)
 	}
-	for deadline := time.Now().Add(5 * time.Second); processState(enrolled) != ""; time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("a process that was not enrolled is alive")
-		}
+	if err := wait.Patiently(t.Context(), func() (bool, error) { return processState(enrolled) == "", nil }); err != nil {
+		t.Fatal("a process that was not enrolled is alive")
 	}
 	if _, err := os.Stat(began); err == nil {
 		t.Error("it began without being enrolled")

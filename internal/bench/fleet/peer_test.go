@@ -65,7 +65,7 @@ func TestPeer(t *testing.T) {
 		t.Fatal(err)
 	}
 	until := func(what string, done func(bgp.Event) bool) {
-		for late := time.After(30 * time.Second); ; {
+		for late := time.After(time.Minute); ; {
 			select {
 			case e := <-events:
 				if e.Faults > 0 {
