@@ -226,7 +226,9 @@ func TestEnroll(t *testing.T) {
 	if _, err := Start(c); err == nil || err.Error() != "test: disk full" {
 		t.Errorf("%v", err)
 	}
-	if err := wait.Patiently(t.Context(), func() (bool, error) { return processState(enrolled) == "", nil }); err != nil {
+	if err := wait.Patiently(t.Context(), func() (bool, error) {
+		return processState(enrolled) == "", nil
+	}); err != nil {
 		t.Fatal("a process that was not enrolled is alive")
 	}
 	if _, err := os.Stat(began); err == nil {
