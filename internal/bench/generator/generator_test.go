@@ -11,6 +11,7 @@ import (
 	"time"
 
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
+	"github.com/corelane/corelane/internal/wait"
 )
 
 func TestMissingProgram(t *testing.T) {
@@ -77,18 +78,29 @@ func TestTrial(t *testing.T) {
 	if err := g.Configure(t.Context(), pair(t)); err != nil {
 		t.Fatal(err)
 	}
-	if err := g.WaitUp(t.Context(), 5*time.Second); err != nil {
+	if err := g.WaitUp(t.Context(), wait.Patience); err != nil {
 		t.Fatal(err)
 	}
-	windows := 0
-	total, err := g.Run(t.Context(), &apiv1.GeneratorTrial{DurationMs: 300, WindowMs: 100, PacketsPerSecond: 10000},
-		func(*apiv1.GeneratorWindow) { windows++ })
+	windows, sent := 0, uint64(0)
+	stopped := make(chan error, 1)
+	total, err := g.Run(t.Context(), &apiv1.GeneratorTrial{DurationMs: 3600000, WindowMs: 50, PacketsPerSecond: 10000,
+		DrainMs: uint32(wait.Patience.Milliseconds())}, func(w *apiv1.GeneratorWindow) {
+		before := windows >= 3 && sent > 0
+		windows++
+		sent += w.Sent
+		if enough := windows >= 3 && sent > 0; enough && !before { // it goes on until it is stopped
+			go func() { stopped <- g.Stop(t.Context()) }()
+		}
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if windows < 3 || total.Sent < 1000 || total.Received != total.Sent ||
+	if err := <-stopped; err != nil {
+		t.Error(err)
+	}
+	if windows < 3 || total.Sent < sent || total.Received != total.Sent ||
 		total.Corrupt+total.Misplaced+total.WrongHeader > 0 {
-		t.Errorf("%d windows, %v", windows, total)
+		t.Errorf("%d windows with %d frames, %v", windows, sent, total)
 	}
 	if err := g.Close(); err != nil {
 		t.Error(err)
@@ -101,7 +113,7 @@ func TestTrialThatIsGivenUp(t *testing.T) {
 	if err := g.Configure(t.Context(), pair(t)); err != nil {
 		t.Fatal(err)
 	}
-	if err := g.WaitUp(t.Context(), 5*time.Second); err != nil {
+	if err := g.WaitUp(t.Context(), wait.Patience); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancelCause(t.Context())
@@ -114,14 +126,12 @@ func TestTrialThatIsGivenUp(t *testing.T) {
 		t.Error(err)
 	}
 	// The generator accepts a new trial as soon as it has noticed the end of the old one.
-	for deadline := time.Now().Add(5 * time.Second); ; {
-		_, err = g.Run(t.Context(), &apiv1.GeneratorTrial{Packets: 10, PacketsPerSecond: 1000}, nil)
-		if err == nil || time.Now().After(deadline) {
-			break
-		}
-	}
-	if err != nil {
-		t.Error(err)
+	var last error
+	if err := wait.Patiently(t.Context(), func() (bool, error) {
+		_, last = g.Run(t.Context(), &apiv1.GeneratorTrial{Packets: 10, PacketsPerSecond: 1000}, nil)
+		return last == nil, nil
+	}); err != nil {
+		t.Error(last)
 	}
 }
 
