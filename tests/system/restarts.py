@@ -62,7 +62,7 @@ class Router:
 
     def end(self, how):
         self.process.send_signal(how)
-        return self.process.wait(timeout=20)
+        return self.process.wait(timeout=60)
 
     def events(self, kind):
         return [e["text"] for e in self.cli("event", "list") if e["kind"] == kind]
