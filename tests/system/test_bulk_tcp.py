@@ -20,7 +20,7 @@ from daemon import Daemon  # noqa: E402
 from tshark import assert_sound, numbers, read  # noqa: E402
 
 MTU, BULK, SOME, LITTLE = 1500, 100 << 20, 16 << 20, 1 << 20
-WHOLE = 4000  # bytes of a packet on average: more than any that was cut
+WHOLE = 1700  # bytes of a packet on average: more than any that was cut
 HOSTS = {4: ("10.1.0.2", "10.1.0.3"), 6: ("2001:db8:a::2", "2001:db8:a::3")}
 MACS = ("02:00:00:00:00:02", "02:00:00:00:00:03")
 VIRTUAL = {4: "10.9.0.9", 6: "2001:db8:b::9"}  # that NAT leads to c1
@@ -61,9 +61,9 @@ for i in range(20):
 RECEIVER = """
 import json, socket
 s = socket.socket(socket.{family}, socket.SOCK_DGRAM)
-s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4 << 20)
+s.setsockopt(socket.SOL_SOCKET, 33, 4 << 20)  # SO_RCVBUFFORCE: room for all
 s.bind(("{address}", 5000))
-s.settimeout(20)
+s.settimeout(60)
 print("ready", flush=True)
 got = [s.recv(65536) for i in range(20 * 21)]
 assert all(len(d) == (500 if i % 21 == 20 else 1000) and set(d) == {{i // 21}} for i, d in enumerate(got))
@@ -97,6 +97,8 @@ def transfer(sender, receiver, address, size, to=None):
 class Tenants:
     def __init__(self, stack):
         self.sides = [stack.enter_context(contextlib.closing(Namespace(n, MTU))) for n in ("c0", "c1")]
+        for side in self.sides:  # segments are large on a slow machine, too: a kernel makes them of what it can send in a millisecond
+            side.run("sysctl", "-qw", "net.ipv4.tcp_min_tso_segs=40")
 
     def routed(self, router, side, *options, vrf="red"):
         near4, near6 = HOSTS[4][side], HOSTS[6][side]
@@ -236,7 +238,7 @@ def test_whole_segments(stack, whole, family):
     transfer(*tenants.sides, HOSTS[family][1], SOME)
     transfer(*tenants.sides[::-1], HOSTS[family][0], SOME)
     for router in routers:
-        assert (bytes_per_packet(router, "fab0") > WHOLE / 2) == all(whole)
+        assert (bytes_per_packet(router, "fab0") > WHOLE) == all(whole)
         drops = {d["reason"]: d["packets"] for d in router.cli("drops") if d["reason"].startswith("tunnel_")}
         assert not drops
 
@@ -275,7 +277,7 @@ class Wire:
             wait(lambda: self.has_fin(address), "FIN in the capture")
         finally:
             p.terminate()
-            said = p.communicate(timeout=20)[1]
+            said = p.communicate(timeout=60)[1]
         assert "\n0 packets dropped by kernel" in said, said
 
 
@@ -283,8 +285,14 @@ FROM_CLIENT = "tcp.dstport == 5000"
 FIN, SYN, PSH, ACK = 1, 2, 8, 0x10
 
 
-def assert_connection(frames, size):
-    """The frames of one side of a connection, in the order in which they were sent: a correct sender would have sent them."""
+def sent_again(namespace):
+    """Segments that the kernel has sent once more, on a slow machine even if none was lost."""
+    return int(namespace.run("nstat", "-asz", "TcpRetransSegs").splitlines()[1].split()[1])
+
+
+def assert_connection(frames, size, repeated):
+    """The frames of one side of a connection, in the order in which they were sent: a correct sender would have sent them, and
+    this number of segments once more."""
     flags = [numbers(f, "tcp.flags")[0] for f in frames]
     assert flags[0] == SYN and all(f & ~PSH in (ACK, ACK | FIN) for f in flags[1:])
     assert any(f & FIN for f in flags)
@@ -296,8 +304,8 @@ def assert_connection(frames, size):
         assert behind == 0 or 0 < length <= behind <= following - first, f  # the next bytes, or bytes once more
         again += length if behind else 0
         following += 0 if behind else length
-    assert following == first + size + 1 and again < size / 4
     data = [n for f in frames if (n := numbers(f, "tcp.len")[0]) > 0]
+    assert following == first + size + 1 and again <= repeated * (max(data) + 1)
     assert sum(n < max(data) for n in data) < len(data) / 4  # a segment's last packet may be shorter
 
 
@@ -323,14 +331,15 @@ def test_on_the_wire(stack, tmp_path, encap, underlay):
             tenants.routed(routers[1], 1)
         for family in (4, 6):
             tenants.reach(family)
+            before = sent_again(tenants.sides[0])
             with wire.capture(HOSTS[family][1]):
                 transfer(*tenants.sides, HOSTS[family][1], LITTLE)
             frames = read(wire.path, FROM_CLIENT)
             inside = [assert_sound(f, encap, underlay, family) for f in frames]
             assert max(inside) <= MTU
-            assert_connection(frames, LITTLE)
+            assert_connection(frames, LITTLE, sent_again(tenants.sides[0]) - before)
             if family == 4:
                 assert_ids([f for f in frames if numbers(f, "tcp.len")[0] > 0])
         received = routers[0].cli("port", "show", "c0")[0]["state"]["counters"]
-        assert (int(received["rx_bytes"]) / int(received["rx_packets"]) > WHOLE / 2) == (offload == "all")
+        assert (int(received["rx_bytes"]) / int(received["rx_packets"]) > WHOLE) == (offload == "all")
         routers[0].cli("port", "del", "c0")
