@@ -15,6 +15,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 
 from namespaces import Namespace, answers, dies_with_us, run, wait
 
@@ -348,7 +349,7 @@ peers:
         if self.agent:
             self.agent.terminate()
             try:
-                self.agent.wait(timeout=10)
+                self.agent.wait(timeout=60)
             except subprocess.TimeoutExpired:
                 self.agent.kill()
                 self.agent.wait()
@@ -394,16 +395,41 @@ def complete(node):
 class Flow:
     """Pings of one guest to another, 50 a second, until it is stopped."""
 
+    ENOUGH = 50
+
     def __init__(self, space, to):
-        self.process = space.start("ping", "-i", "0.02", "-W", "2", to, stdout=subprocess.PIPE, text=True)
+        self.process = space.start("ping", "-i", "0.02", to, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.answered = set()
+        self.sent = 0
+        self.readers = [threading.Thread(target=r, daemon=True) for r in (self.read_answers, self.read_counts)]
+        for r in self.readers:
+            r.start()
+
+    def read_answers(self):
+        for line in self.process.stdout:
+            self.answered.update(int(n) for n in re.findall(r"icmp_seq=(\d+) ttl", line))
+
+    def read_counts(self):
+        for line in self.process.stderr:
+            for n in re.findall(r"(\d+)/\d+ packets", line):
+                self.sent = int(n)
+
+    def lost(self, sent):
+        return len(set(range(1, sent + 1)) - self.answered)
 
     def stop(self):
-        """Returns how many were sent, and how many were lost. The last few may still be on their way."""
-        self.process.send_signal(2)
-        out = self.process.communicate(timeout=20)[0]
-        sent = int(re.search(r"(\d+) packets transmitted", out)[1])
-        answered = {int(n) for n in re.findall(r"icmp_seq=(\d+) ttl", out)}
-        return sent, len(set(range(1, sent - 3)) - answered)
+        """Returns how many were sent, and how many of them were lost: answers are waited for."""
+        wait(lambda: len(self.answered) > self.ENOUGH, f"{self.ENOUGH} answers")
+        self.process.send_signal(signal.SIGQUIT)  # ping tells how many it has sent
+        wait(lambda: self.sent, "counts of ping")
+        sent = self.sent
+        with contextlib.suppress(AssertionError):
+            wait(lambda: self.lost(sent) == 0, "answers")
+        self.process.kill()
+        self.process.wait()
+        for r in self.readers:
+            r.join()
+        return sent, self.lost(sent)
 
 
 def bridged(stack, node, name, bridge, mac, address, **more):

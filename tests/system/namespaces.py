@@ -20,7 +20,7 @@ def run(*command, **options):
     return done.stdout
 
 
-def wait(condition, what, seconds=20.0):
+def wait(condition, what, seconds=60.0):
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, f"no {what} within {seconds} s"
