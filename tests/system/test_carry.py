@@ -23,7 +23,7 @@ while True:
 """
 CLIENT = """
 import select, socket, sys, time
-list = [socket.create_connection(("10.2.0.12", 7), 5) for _ in range(%d)]
+list = [socket.create_connection(("10.2.0.12", 7), 60) for _ in range(%d)]
 print("connected", flush=True)
 for line in sys.stdin:
     end = time.monotonic() + float(line)
@@ -56,7 +56,7 @@ class Talk:
         return subprocess.Popen(["ip", "netns", "exec", space.name, "/usr/bin/python3", "-c", text], text=True,
                                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, preexec_fn=dies_with_us)
 
-    def alive(self, seconds=10.0):
+    def alive(self, seconds=60.0):
         """How many connections echo within a time."""
         self.client.stdin.write(f"{seconds}\n")
         self.client.stdin.flush()
@@ -168,6 +168,7 @@ def test_rules_decide_again(router, talk):
     router.start()
     assert int(re.findall(r"flows: (\d+) of \d+ go on", router.log())[-1]) >= CONNECTIONS
     assert talk.alive(1) == 0
+    wait(lambda: any(d["reason"] == "flow_denied_egress" for d in router.cli("drops")), "drop by the rules")
     router.cli("port", "set", "vm1", "--egress-rules", "")
     router.cli("rule-list", "del", "nothing")
 
