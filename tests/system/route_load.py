@@ -6,6 +6,7 @@ import time
 
 import soak
 
+WINDOW = 32  # datagrams of a flow on their way: no queue of a kernel can be full, however late its reader is
 GROWTH = 256 << 20  # bytes: tables keep the memory of a million routes
 
 
@@ -40,15 +41,18 @@ def main():
         write_routes(path, count)
         before = [soak.settled(h) for h in lab.hosts]
         start_drops = [h.drops() for h in lab.hosts]
-        flows = [soak.Flow(lab, o, a, 3 - a) for o in soak.OVERLAYS for a in (1, 2)]
-        time.sleep(1)
+        flows = [soak.Flow(lab, o, a, 3 - a, WINDOW) for o in soak.OVERLAYS for a in (1, 2)]
+        for _ in range(10 * soak.PATIENCE):
+            if all(f.got.value for f in flows):
+                break
+            time.sleep(0.1)
         timed("added", count, lambda: h.must("route", "add", "--vrf", "mplsoudp", "--file", path))
         timed("replaced", count, lambda: h.must("route", "add", "--vrf", "mplsoudp", "--file", path))
         timed("deleted", count, lambda: h.must("route", "del", "--vrf", "mplsoudp", "--file", path))
         for f in flows:
-            f.stop()
+            f.stop(soak.PATIENCE)
         print_graph(h)
-        after = [soak.settled(h) for h in lab.hosts]
+        after = [soak.settled_again(h, b) for h, b in zip(lab.hosts, before)]
         failed = soak.check(lab, flows, before, after, [soak.since(h.drops(), s) for h, s in zip(lab.hosts, start_drops)], GROWTH)
         failed += ["%s lost datagrams" % f.name for f in flows if f.sent.value != f.got.value]
     finally:

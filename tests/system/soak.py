@@ -22,6 +22,7 @@ DAEMON = os.environ.get("CORELANED", os.path.join(TOP, "bin", "corelaned"))
 COMMAND = os.environ.get("CORELANE", os.path.join(TOP, "bin", "corelane"))
 OVERLAYS = ("mplsoudp", "mplsogre", "vxlan")
 PAUSE = 0.0005  # seconds between datagrams of a flow
+PATIENCE = 60  # seconds
 MEMORY_GROWTH = 64 << 20  # bytes that a daemon may gain, because its tables do not shrink
 
 
@@ -70,7 +71,7 @@ class Host:
         return sum(int(p["state"]["counters"]["rx_missed"]) for p in self.json("port", "list"))
 
     def wait(self):
-        for _ in range(150):
+        for _ in range(5 * PATIENCE):
             if self("status"):
                 return
             if self.daemon.poll() is not None:
@@ -130,7 +131,7 @@ class Lab:
     def down(self):
         for h in self.hosts:
             h.daemon.send_signal(signal.SIGTERM)
-        codes = [h.daemon.wait(30) for h in self.hosts]
+        codes = [h.daemon.wait(PATIENCE) for h in self.hosts]
         for n in self.namespaces:
             subprocess.run(["ip", "netns", "del", n], check=False)
         return codes
@@ -143,12 +144,15 @@ class Lab:
         return ["corelaned ended with status %s; logs in %s" % (codes, self.dir)] if any(codes) else []
 
 
-def sender(netns, source, target, stop, sent):
+def sender(netns, source, target, stop, sent, got, window):
     enter(netns)
     s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     s.bind((source, 0))
     n, payload = 0, b"x" * 200
     while not stop.is_set():
+        if window and n - got.value >= (window if got.value else 1):  # the first one asks for addresses
+            time.sleep(PAUSE)
+            continue
         try:
             s.sendto(payload, (target, 5000))
             n += 1
@@ -166,21 +170,21 @@ def receiver(netns, address, ready, stop, got, overflow):
     s.bind((address, 5000))
     s.settimeout(0.5)
     ready.set()
-    n = 0
     while True:
         try:
             s.recv(2048)
-            n += 1
+            got.value += 1  # nobody else writes it
         except socket.timeout:
             if stop.is_set():
                 break
-    got.value = n
     with open("/proc/net/udp") as f:
         overflow.value = sum(int(line.split()[-1]) for line in f.readlines()[1:])
 
 
 class Flow:
-    def __init__(self, lab, overlay, a, b):
+    """window: the most datagrams that are on their way."""
+
+    def __init__(self, lab, overlay, a, b, window=None):
         tail = overlay[-3:]
         self.name = "%s h%d->h%d" % (overlay, a, b)
         self.sent, self.got, self.overflow = (multiprocessing.Value("Q") for _ in range(3))
@@ -188,15 +192,18 @@ class Flow:
         self.recv = multiprocessing.Process(target=receiver, args=("%s-%s%d" % (lab.prefix, tail, b), "10.1.0.1%d" % b, ready, self.stop_recv,
                                                                    self.got, self.overflow))
         self.recv.start()
-        ready.wait(10)
+        ready.wait(PATIENCE)
         self.send = multiprocessing.Process(target=sender, args=("%s-%s%d" % (lab.prefix, tail, a), "10.1.0.1%d" % a, "10.1.0.1%d" % b,
-                                                                 self.stop_send, self.sent))
+                                                                 self.stop_send, self.sent, self.got, window))
         self.send.start()
 
-    def stop(self):
+    def stop(self, seconds=1):
+        """seconds: for datagrams on their way."""
         self.stop_send.set()
         self.send.join()
-        time.sleep(1)  # for datagrams on their way
+        deadline = time.monotonic() + seconds
+        while self.got.value < self.sent.value and time.monotonic() < deadline:
+            time.sleep(0.1)
         self.stop_recv.set()
         self.recv.join()
 
@@ -280,6 +287,16 @@ def settled(h):
     return status
 
 
+def settled_again(h, before):
+    """As settled(), as soon as no more packet buffers are in use than before."""
+    for _ in range(5 * PATIENCE):
+        status = h.json("status")[0]
+        if int(status["mbufs_in_use"]) <= int(before["mbufs_in_use"]):
+            break
+        time.sleep(0.2)
+    return status
+
+
 def check(lab, flows, before, after, drops, growth=MEMORY_GROWTH):
     failed = []
     lost = sum(f.sent.value - f.got.value for f in flows)
@@ -348,7 +365,7 @@ def main():
             if chaos.extra[h.index]:
                 h.must("worker", "del", chaos.extra[h.index])
         print("  changes: %s" % ", ".join("%s %d" % kv for kv in sorted(chaos.done.items())))
-        after = [settled(h) for h in lab.hosts]
+        after = [settled_again(h, b) for h, b in zip(lab.hosts, before)]
         failed = check(lab, flows, before, after, [since(h.drops(), s) for h, s in zip(lab.hosts, start_drops)])
     finally:
         failed += lab.end()
