@@ -64,7 +64,7 @@ class Client:
 
     def close(self):
         self.process.terminate()
-        self.process.wait(timeout=20)
+        self.process.wait(timeout=60)
 
 
 @pytest.fixture(name="lab")
@@ -170,7 +170,7 @@ def test_networkd(lab, tmp_path):
         assert "10.1.0.53" in told and "fd00:1::53" in told and "red.example" in told and "10.1.0.123" in told, told
     finally:
         process.terminate()
-        process.wait(timeout=20)
+        process.wait(timeout=60)
 
 
 def addresses(namespace):
@@ -244,7 +244,7 @@ def test_udhcpc(lab, tmp_path):
                "--boot-route", "10.8.0.0/16 via 10.1.0.5")
     guest.device("vm1")
     wanted = (word for option in ("mtu", "staticroutes", "ntpsrv", "hostname", "domain", "dns", "subnet", "router") for word in ("-O", option))
-    guest.run("udhcpc", "-f", "-q", "-n", "-t", "5", "-T", "2", "-i", "vm1", "-s", script(tmp_path), *wanted)
+    guest.run("udhcpc", "-f", "-q", "-n", "-t", "25", "-T", "2", "-i", "vm1", "-s", script(tmp_path), *wanted)
     told = told_by(tmp_path, "bound")
     assert (told["ip"], told["subnet"], told["router"], told["mtu"]) == (GUEST, "255.255.255.0", GATEWAY, str(MTU))
     assert (told["dns"], told["domain"], told["hostname"], told["ntpsrv"], told["lease"]) == ("10.1.0.53", "red.example", "web1", "10.1.0.123", "86400")

@@ -106,7 +106,7 @@ class Service:
     def connect(self):
         near = (ADDRESS[CLIENT][self.family], next(self.site.source_ports))
         connection = self.closing.enter_context(
-            contextlib.closing(http.client.HTTPConnection(VIP[self.family], FRONT, timeout=10, source_address=near)))
+            contextlib.closing(http.client.HTTPConnection(VIP[self.family], FRONT, timeout=60, source_address=near)))
         with self.site.spaces[CLIENT].entered():
             connection.connect()
         connection.auto_open = False  # one that breaks is not made again
