@@ -56,7 +56,7 @@ class OpenVSwitch:
                                                   env=self.env))
 
     def vsctl(self, *args):
-        return run("ovs-vsctl", "--timeout=20", f"--db=unix:{self.path('db.sock')}", *args, env=self.env)
+        return run("ovs-vsctl", "--timeout=60", f"--db=unix:{self.path('db.sock')}", *args, env=self.env)
 
     def ofctl(self, *args):
         return run("ovs-ofctl", "-O", "OpenFlow13", args[0], f"unix:{self.path('int.mgmt')}", *args[1:], env=self.env)
@@ -176,7 +176,7 @@ def test_tcp(lab, near, far):
     try:
         assert server.stdout.readline() == "ready\n"
         seen = lab.tenant.run(sys.executable, "-c", CLIENT, far)
-        assert server.communicate(timeout=20)[0] == seen
+        assert server.communicate(timeout=60)[0] == seen
     finally:
         server.kill()
         server.wait()
@@ -186,9 +186,9 @@ def test_options_are_on_the_wire(lab):
     """Without options on the wire the tests above would not test them."""
     wait(lambda: answers(lab.tenant, FAR_LAN), f"answer of {FAR_LAN}")
     udp = "ip6[48]" if lab.under == 6 else "udp[8]"
-    seen = lab.middle.start("timeout", "20", "tcpdump", "-n", "-i", "fab0", "-c", "5", f"{udp} == 2 and dst port 6081 and dst host {FAB0[lab.under]}",
+    seen = lab.middle.start("timeout", "60", "tcpdump", "-n", "-i", "fab0", "-c", "5", f"{udp} == 2 and dst port 6081 and dst host {FAB0[lab.under]}",
                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    wait(lambda: answers(lab.tenant, FAR_LAN) and seen.poll() is not None, "five packets with one option", 25)
+    wait(lambda: answers(lab.tenant, FAR_LAN) and seen.poll() is not None, "five packets with one option")
     assert seen.returncode == 0, seen.communicate()[1]
 
 

@@ -82,7 +82,7 @@ class Node:
     def stop(self):
         if self.daemon:
             self.daemon.terminate()
-            self.daemon.wait(timeout=20)
+            self.daemon.wait(timeout=60)
         self.daemon = None
 
     def close(self):

@@ -22,7 +22,7 @@ def installed(tmp_path_factory):
 
 
 def run(program, *options):
-    return subprocess.run([program, *options], capture_output=True, text=True, check=False, timeout=30)
+    return subprocess.run([program, *options], capture_output=True, text=True, check=False, timeout=60)
 
 
 def test_links_of_pages(installed):

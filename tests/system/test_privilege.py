@@ -208,7 +208,7 @@ def test_helper_ends_with_the_daemon():
     try:
         d.process.kill()
         d.process.wait()
-        deadline = time.monotonic() + 5
+        deadline = time.monotonic() + 60
         while os.path.exists(f"/proc/{helper['Pid']}") and status(helper["Pid"])["State"][0] != "Z":
             assert time.monotonic() < deadline
             time.sleep(0.02)
@@ -234,7 +234,7 @@ def test_forbidden_system_call():
     try:
         with contextlib.suppress(Refused, RuntimeError):  # the daemon may end before it has answered
             d.cli("debug", "forbidden-call", "--worker", 0)
-        assert d.process.wait(timeout=20) == -signal.SIGSYS
+        assert d.process.wait(timeout=60) == -signal.SIGSYS
         assert re.fullmatch(r"corelaned: thread pmd-fwd-0 made system call \d+ \(execve\), which its filter does not allow: the process ends",
                             d.log().splitlines()[-1])
     finally:
@@ -268,7 +268,7 @@ def test_refusals_name_what_is_possible():
 def refused_start(run_dir, *options):
     program = os.environ.get("CORELANED") or os.path.join(ROOT, "build", "dataplane", "corelaned")
     return subprocess.run([program, "--run-dir", str(run_dir), "--no-huge", *options], capture_output=True, text=True, check=False,
-                          timeout=30)
+                          timeout=60)
 
 
 def test_lock_of_another_user():
