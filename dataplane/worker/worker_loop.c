@@ -96,7 +96,7 @@ static void worker_loop(struct worker *w)
 		handoff_done(w);
 		rcu_quiescent(w->id);
 		w->loops++;
-		if (unlikely(w->orders != 0))
+		if (unlikely(__atomic_load_n(&w->orders, __ATOMIC_RELAXED) != 0))
 			worker_handle_orders(w);
 		if (unlikely(r->trail.begin >= w->share_until))
 			buffer_share_update(w, r->trail.begin);
