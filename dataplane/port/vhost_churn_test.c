@@ -231,8 +231,8 @@ static void more_pairs_than_queues(void **state)
 	churn_port(false, false, 4, 1, REACH_ALL_RINGS, 20, 5);
 }
 
-// Ports are added and removed while guests connect and die. Each port lives a little longer than the one before, so that
-// each guest finds one that lives long enough, however slow the machine is.
+// Ports are added and removed while guests connect and die. Each port lives a little longer than the one before, so
+// that each guest finds one that lives long enough, however slow the machine is.
 static void ports_removed(void **state)
 {
 	struct churn c = {.reach = REACH_STARTED, .pairs = 1, .cycles = 60, .min_ms = 1, .max_ms = 6};
