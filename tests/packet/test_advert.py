@@ -8,6 +8,7 @@ from scapy.layers.l2 import Ether
 from packets import assert_nothing
 from router import GATEWAY_MAC
 from topology import GATEWAY, T1, T2
+from waiting import PATIENCE
 
 ROUTERS, ROUTERS_MAC, NODES, NODES_MAC = "ff02::2", "33:33:00:00:00:02", "ff02::1", "33:33:00:00:00:01"
 LINK_LOCAL, GUEST = "fe80::200:5eff:fe00:101", "fe80::ff:fe00:111"
@@ -38,7 +39,7 @@ def ask(router, frame=None, port="t1"):
     """The advertisement for the guest alone, which those for all nodes may precede. Nothing comes out of other ports."""
     router.wait(0, lambda fs: False)
     router.taps[port].send(frame or solicit())
-    frames, reached = router.wait(5, lambda fs: any(is_advert(f.packet) and f.packet[IPv6].dst == GUEST for f in fs))
+    frames, reached = router.wait(PATIENCE, lambda fs: any(is_advert(f.packet) and f.packet[IPv6].dst == GUEST for f in fs))
     assert reached and all(f.port == port and is_advert(f.packet) for f in frames), [(f.port, f.packet.summary()) for f in frames]
     return checked(frames[-1].packet)
 

@@ -8,6 +8,7 @@ from scapy.layers.l2 import Ether
 from packets import assert_nothing, checksum_ok
 from router import GATEWAY_MAC
 from topology import GATEWAY, T1, T2
+from waiting import PATIENCE
 
 ALL = "ff:ff:ff:ff:ff:ff"
 SETTINGS = {"--dns-server": "10.1.0.53,fd00:1::53", "--dns-domain": "red.example", "--host-name": "web1", "--ntp-server": "10.1.0.123",
@@ -39,7 +40,7 @@ def ask(router, frame, port="t1"):
     """The answer, which comes from the control plane. Nothing else comes out of any port."""
     router.wait(0, lambda fs: False)
     router.taps[port].send(frame)
-    frames, _ = router.wait(5, lambda fs: any(f.port == port and BOOTP in f.packet for f in fs))
+    frames, _ = router.wait(PATIENCE, lambda fs: any(f.port == port and BOOTP in f.packet for f in fs))
     frames += router.wait(0.05, lambda fs: False)[0]
     assert [f.port for f in frames] == [port], [(f.port, f.packet.summary()) for f in frames]
     answer = frames[0].packet

@@ -14,6 +14,7 @@ from scapy.layers.l2 import Ether
 from packets import assert_nothing, checksum_ok
 from router import GATEWAY_MAC
 from topology import T1, T2
+from waiting import PATIENCE
 
 SERVERS, SERVERS_MAC = "ff02::1:2", "33:33:00:01:00:02"
 LINK_LOCAL, GUEST = "fe80::200:5eff:fe00:101", "fe80::ff:fe00:111"
@@ -50,7 +51,7 @@ def ask(router, frame, kind, port="t1"):
     """The answer, which comes from the control plane. Nothing else comes out of any port."""
     router.wait(0, lambda fs: False)
     router.taps[port].send(frame)
-    frames, _ = router.wait(5, lambda fs: any(f.port == port and kind in f.packet for f in fs))
+    frames, _ = router.wait(PATIENCE, lambda fs: any(f.port == port and kind in f.packet for f in fs))
     frames += router.wait(0.05, lambda fs: False)[0]
     assert [f.port for f in frames] == [port], [(f.port, f.packet.summary()) for f in frames]
     answer = frames[0].packet

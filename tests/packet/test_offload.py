@@ -4,7 +4,6 @@ pieces(), which cuts a segment as RFC 9293 and Linux do: a port that takes large
 """
 import json
 import subprocess
-import time
 
 import pytest
 from scapy.layers.inet import ICMP, IP, TCP, UDP
@@ -16,6 +15,7 @@ from scapy.utils import checksum as internet_checksum
 from packets import assert_nothing, assert_out, assert_same, forwarded, from_guest, from_host, ip, summary_of, to_guest, to_host
 from router import NO_MARKS, Marks
 from topology import FAMILIES, GATEWAY, OVERLAYS
+from waiting import wait_until
 from tshark import assert_sound, numbers, read_frames
 
 NEEDS_CHECKSUM = 1
@@ -374,10 +374,10 @@ def captured(router, port, points, frame):
     command = [daemon.cli_path, "--socket", daemon.socket, "capture", "--port", port, points, "--count", "1", "-o", "json", "--filter",
                "port 5000"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as p:
-        deadline = time.monotonic() + 20
-        while p.poll() is None and time.monotonic() < deadline:
-            router.run("g1", frame)
-        p.terminate()
+        try:
+            wait_until("a captured packet", lambda: (router.run("g1", frame), p.poll())[1], lambda code: code is not None, pause=0)
+        finally:
+            p.terminate()
         return json.loads(p.stdout.readline())
 
 

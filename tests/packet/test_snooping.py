@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """Multicast snooping of a bridge: a group's frames go to its members, and reports to multicast routers."""
-import time
 
 import pytest
 from scapy.contrib.igmp import IGMP
@@ -13,6 +12,7 @@ from scapy.packet import Raw
 from packets import assert_nothing, assert_out
 from router import GATEWAY_MAC, STATEFUL
 from topology import FAMILIES
+from waiting import wait_until
 
 MACS = {f"m{n}": f"02:00:00:00:30:0{n}" for n in range(1, 5)}
 GROUP = {4: "239.7.7.7", 6: "ff0e::77"}
@@ -36,9 +36,7 @@ def ports(network):
         r.cli("port", "add", name, "tenant", "tap", "--bridge", "snoop", *(("--stateful",) if STATEFUL else ()))
         r.attach(name, None)
     run(r, "m4", report(4, OTHER, "m4"))
-    deadline = time.monotonic() + 10
-    while (got := [f.port for f in run(r, "m1", data(4, OTHER))]) != ["m4"]:
-        assert time.monotonic() < deadline, got
+    wait_until("the group to be known", lambda: [f.port for f in run(r, "m1", data(4, OTHER))], lambda ports: ports == ["m4"], pause=0)
 
 
 def data(family, groups, port="m1"):
@@ -69,9 +67,7 @@ def groups_of(router, group):
 
 
 def wait_for(router, group, want):
-    deadline = time.monotonic() + 10
-    while (got := groups_of(router, group)) != want:
-        assert time.monotonic() < deadline, got
+    wait_until(f"{want} in {group}", lambda: groups_of(router, group), lambda ports: ports == want)
 
 
 def run(router, port, *frames):
@@ -134,9 +130,7 @@ def test_router_port(ports, router, family):
     """The last test: m4 stays the port of a router."""
     asks = query(family, "m4")
     assert_out(run(router, "m4", asks), *((p, asks) for p in ("m1", "m2", "m3")))
-    deadline = time.monotonic() + 10
-    while router.cli("bridge", "show", "snoop")[0].get("router_ports") != ["m4"]:
-        assert time.monotonic() < deadline
+    wait_until("the router's port", lambda: router.cli("bridge", "show", "snoop")[0].get("router_ports"), lambda ports: ports == ["m4"])
     joins = report(family, GROUP, "m2")
     assert_out(run(router, "m2", joins), ("m4", joins))
     wait_for(router, GROUP[family], ["m2"])

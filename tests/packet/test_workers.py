@@ -9,6 +9,7 @@ from scapy.layers.l2 import Ether
 
 from daemon import Daemon, Refused
 from topology import GATEWAY
+from waiting import PATIENCE
 
 W1 = {4: "10.1.0.41", 6: "fd00:1::41", "mac": "02:00:00:00:05:11"}
 W2 = {4: "10.1.0.42", 6: "fd00:1::42", "mac": "02:00:00:00:05:12"}
@@ -54,14 +55,14 @@ def stream(router, first, n):
         yield number
 
 
-def collect(router, n, seconds=10):
+def collect(router, n):
     """Returns the packets' numbers by flow, in the order in which they came out."""
     seen = {}
 
     def is_ours(f):
         return f.port == "w2" and UDP in f.packet and f.packet[UDP].dport == 9
 
-    frames, complete = router.wait(seconds, lambda fs: len([f for f in fs if is_ours(f)]) >= n)
+    frames, complete = router.wait(PATIENCE, lambda fs: len([f for f in fs if is_ours(f)]) >= n)
     for f in filter(is_ours, frames):
         flow, number = struct.unpack("!II", bytes(f.packet[UDP].payload)[:8])
         seen.setdefault(flow, []).append(number)
