@@ -175,6 +175,17 @@ static void set_watermark(struct api_conn *c)
 	bufferevent_setwatermark(c->bev, EV_READ, need, need > READ_AHEAD ? need : READ_AHEAD);
 }
 
+// Nothing is read from a client that must read first. While the input is at its high watermark, libevent would call
+// on_read() in each pass of the loop.
+static void conn_pause(struct api_conn *c, bool pause)
+{
+	c->paused = pause;
+	if (pause)
+		bufferevent_disable(c->bev, EV_READ);
+	else
+		bufferevent_enable(c->bev, EV_READ);
+}
+
 static int conn_turn(struct api_conn *c)
 {
 	int more = read_some(c);
@@ -183,6 +194,8 @@ static int conn_turn(struct api_conn *c)
 		return more;
 	api_stream_produce(c);
 	set_watermark(c);
+	if (c->bev != NULL && api_conn_full(c))
+		conn_pause(c, true);
 	if (!api_conn_full(c) && (more || !TAILQ_EMPTY(&c->ready)))
 		api_conn_schedule(c); // when full, on_write() schedules
 	return 0;
@@ -212,6 +225,8 @@ static void on_write(struct bufferevent *bev, void *arg)
 {
 	struct api_conn *c = arg;
 
+	if (c->paused)
+		conn_pause(c, false);
 	if (!TAILQ_EMPTY(&c->ready) || evbuffer_get_length(c->in) >= TTRPC_HEADER)
 		api_conn_schedule(c);
 }
@@ -359,7 +374,7 @@ void api_conn_close(struct api_conn *c)
 // Whether the client has yet to send the rest of a message, or its first one.
 static bool conn_is_owed(const struct api_conn *c)
 {
-	return (c->frames == 0 || c->discard > 0 || evbuffer_get_length(c->in) > 0) && !api_conn_full(c) &&
+	return (c->frames == 0 || c->discard > 0 || evbuffer_get_length(c->in) > 0) && !c->paused &&
 	       (c->turn == NULL || !evtimer_pending(c->turn, NULL));
 }
 

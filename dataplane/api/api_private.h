@@ -68,6 +68,7 @@ struct api_conn {
 	uint64_t frames;         // received
 	uint64_t swept, idle_ns; // frames at the last sweep that saw progress, and when that was
 	uint32_t discard;        // bytes still to skip of a message that is too long
+	bool paused;             // nothing is read until the client has read
 	bool replay;             // repeats what was accepted before
 	void (*write)(void *arg, const void *data, size_t n); // tests
 	void *write_arg;
