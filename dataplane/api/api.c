@@ -199,6 +199,11 @@ void api_accepted(const struct api_conn *c, const struct api_entry *e, const Pro
 			l->accepted(&change);
 }
 
+void api_hold(struct api_call *call, bool (*done)(uint64_t change), uint64_t change, unsigned ms)
+{
+	call->hold = (struct api_hold){.done = done, .change = change, .until_ns = api_now_ns() + ms * 1000000ull};
+}
+
 static int answer_unary(struct api_conn *c, uint32_t id, const struct api_entry *e, const ProtobufCBinaryData *data,
 			struct error *err)
 {
@@ -212,6 +217,7 @@ static int answer_unary(struct api_conn *c, uint32_t id, const struct api_entry 
 		return -err->code;
 	resp = api_alloc(&unary, m->resp->sizeof_message);
 	protobuf_c_message_init(m->resp, resp);
+	unary.hold.done = NULL;
 	ret = m->unary(&unary, req, resp, err);
 	for (l = listeners; l; l = l->next)
 		if (l->settle)
@@ -221,7 +227,8 @@ static int answer_unary(struct api_conn *c, uint32_t id, const struct api_entry 
 	api_accepted(c, e, req, resp);
 	if (e->role > ROLE_READ && !c->replay)
 		user_called(c->user, &c->client, &e->work, req);
-	ret = ttrpc_send_answer(c->out, id, resp, &unary.memory);
+	api_conn_hold(c, &unary.hold);
+	ret = ttrpc_send_answer(api_conn_answers(c), id, resp, &unary.memory);
 	if (ret == -EMSGSIZE)
 		return error_set(err, ENOSPC, NULL, NULL, NULL, "the answer is longer than %d bytes", API_MAX_MESSAGE);
 	return ret;

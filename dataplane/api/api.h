@@ -38,6 +38,10 @@ char *api_printf(struct api_call *call, const char *fmt, ...) __attribute__((for
 // Fills resp (initialised by its descriptor) and returns 0, or fills err and returns -errno.
 typedef int (*api_unary_fn)(struct api_call *call, const void *req, void *resp, struct error *err);
 
+// A unary handler that has made its change holds its answer, and the client's next requests, until done(change) or for
+// ms milliseconds. done() is called in turns of the connection.
+void api_hold(struct api_call *call, bool (*done)(uint64_t change), uint64_t change, unsigned ms);
+
 // Fills the next item and returns 1; 0 = the end; -EAGAIN = nothing now, called again after api_wake(); another
 // negative errno with err = failed. The cursor is zeroed memory of cursor_size bytes that lives with the stream.
 // Tables may change between two calls: a cursor holds the key of the last item, not a pointer.

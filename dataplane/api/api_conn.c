@@ -14,6 +14,7 @@
 
 #define READ_AHEAD (64 * 1024) // input kept besides the message that is being received
 #define IO_CHUNK (64 * 1024)   // bytes of one read or write
+#define HOLD_QUICK 100         // turns in which a held answer is looked at, before it is each millisecond
 
 static LIST_HEAD(, api_conn) conns = LIST_HEAD_INITIALIZER(conns);
 static unsigned n_conns;
@@ -38,10 +39,38 @@ bool api_conn_full(const struct api_conn *c)
 
 void api_conn_schedule(struct api_conn *c)
 {
-	static const struct timeval now;
+	static const struct timeval now, soon = {.tv_usec = 1000};
+	bool held = c->hold.done != NULL && ++c->hold.turns > HOLD_QUICK && TAILQ_EMPTY(&c->ready);
 
 	if (c->turn != NULL && !evtimer_pending(c->turn, NULL))
-		evtimer_add(c->turn, &now);
+		evtimer_add(c->turn, held ? &soon : &now);
+}
+
+void api_conn_hold(struct api_conn *c, const struct api_hold *h)
+{
+	if (h->done == NULL || h->done(h->change))
+		return;
+	if (c->held == NULL)
+		c->held = evbuffer_new();
+	if (c->held != NULL) // no memory: answered at once
+		c->hold = *h;
+}
+
+struct evbuffer *api_conn_answers(struct api_conn *c)
+{
+	return c->hold.done != NULL ? c->held : c->out;
+}
+
+// Sends the answer when it need not be held any more.
+static bool conn_is_held(struct api_conn *c)
+{
+	if (c->hold.done == NULL)
+		return false;
+	if (!c->hold.done(c->hold.change) && api_now_ns() < c->hold.until_ns)
+		return true;
+	c->hold.done = NULL;
+	evbuffer_add_buffer(c->out, c->held);
+	return false;
 }
 
 static void frame_refuse(struct api_conn *c, uint32_t id, int code, const char *why)
@@ -152,7 +181,7 @@ static int read_some(struct api_conn *c)
 	unsigned i;
 	int ret = 1;
 
-	for (i = 0; i < API_TURN_REQUESTS && ret == 1 && !api_conn_full(c); i++) {
+	for (i = 0; i < API_TURN_REQUESTS && ret == 1 && !api_conn_full(c) && !conn_is_held(c); i++) {
 		ret = read_one(c);
 		if (api_now_ns() > deadline)
 			break;
@@ -175,6 +204,17 @@ static void set_watermark(struct api_conn *c)
 	bufferevent_setwatermark(c->bev, EV_READ, need, need > READ_AHEAD ? need : READ_AHEAD);
 }
 
+// Nothing is read from a client that must read first. While the input is at its high watermark, libevent would call
+// on_read() in each pass of the loop.
+static void conn_pause(struct api_conn *c, bool pause)
+{
+	c->paused = pause;
+	if (pause)
+		bufferevent_disable(c->bev, EV_READ);
+	else
+		bufferevent_enable(c->bev, EV_READ);
+}
+
 static int conn_turn(struct api_conn *c)
 {
 	int more = read_some(c);
@@ -183,6 +223,8 @@ static int conn_turn(struct api_conn *c)
 		return more;
 	api_stream_produce(c);
 	set_watermark(c);
+	if (c->bev != NULL && api_conn_full(c))
+		conn_pause(c, true);
 	if (!api_conn_full(c) && (more || !TAILQ_EMPTY(&c->ready)))
 		api_conn_schedule(c); // when full, on_write() schedules
 	return 0;
@@ -212,7 +254,9 @@ static void on_write(struct bufferevent *bev, void *arg)
 {
 	struct api_conn *c = arg;
 
-	if (!TAILQ_EMPTY(&c->ready) || evbuffer_get_length(c->in) >= TTRPC_HEADER)
+	if (c->paused)
+		conn_pause(c, false);
+	if (c->hold.done != NULL || !TAILQ_EMPTY(&c->ready) || evbuffer_get_length(c->in) >= TTRPC_HEADER)
 		api_conn_schedule(c);
 }
 
@@ -345,6 +389,8 @@ void api_conn_close(struct api_conn *c)
 	user_put(c->user);
 	if (c->turn != NULL)
 		event_free(c->turn);
+	if (c->held != NULL)
+		evbuffer_free(c->held);
 	if (c->bev != NULL) {
 		bufferevent_free(c->bev);
 	} else if (c->write != NULL) { // of a test
@@ -359,7 +405,7 @@ void api_conn_close(struct api_conn *c)
 // Whether the client has yet to send the rest of a message, or its first one.
 static bool conn_is_owed(const struct api_conn *c)
 {
-	return (c->frames == 0 || c->discard > 0 || evbuffer_get_length(c->in) > 0) && !api_conn_full(c) &&
+	return (c->frames == 0 || c->discard > 0 || evbuffer_get_length(c->in) > 0) && !c->paused &&
 	       (c->turn == NULL || !evtimer_pending(c->turn, NULL));
 }
 

@@ -36,8 +36,15 @@ struct api_entry { // a registered method
 struct api_stream;
 TAILQ_HEAD(api_streams, api_stream);
 
+struct api_hold {                      // of an answer
+	bool (*done)(uint64_t change); // NULL: none is held
+	uint64_t change, until_ns;
+	unsigned turns;
+};
+
 struct api_call {
 	struct arena memory;
+	struct api_hold hold;
 	struct api_client *client;
 	struct api_stream *stream; // NULL: unary
 };
@@ -62,12 +69,15 @@ struct api_conn {
 	struct evbuffer *in, *out; // buffers of bev; in tests the connection's own
 	struct bufferevent *bev;   // NULL in tests
 	struct event *turn;        // a zero timer: the next turn, after the loop has polled all descriptors
+	struct api_hold hold;
+	struct evbuffer *held; // the answer; NULL: there was none yet
 	struct api_streams ready, waiting;
 	unsigned streams;
 	uint32_t last_id;        // ids must grow
 	uint64_t frames;         // received
 	uint64_t swept, idle_ns; // frames at the last sweep that saw progress, and when that was
 	uint32_t discard;        // bytes still to skip of a message that is too long
+	bool paused;             // nothing is read until the client has read
 	bool replay;             // repeats what was accepted before
 	void (*write)(void *arg, const void *data, size_t n); // tests
 	void *write_arg;
@@ -88,9 +98,11 @@ void api_error_complete(struct error *err, int ret); // adds a message when a ha
 // Owns fd, also when it fails.
 struct api_conn *api_conn_accept(struct event_base *base, evutil_socket_t fd, const struct api_client *client);
 void api_conn_schedule(struct api_conn *c);
-bool api_conn_full(const struct api_conn *c); // API_BUFFER bytes wait for the client
-uint64_t api_turn_end(void);                  // of a turn that begins now: the time when the others have theirs
-void api_conn_sweep(void);                    // disconnects clients that do not complete a message
+void api_conn_hold(struct api_conn *c, const struct api_hold *h);
+struct evbuffer *api_conn_answers(struct api_conn *c); // where the answer of a unary request goes
+bool api_conn_full(const struct api_conn *c);          // API_BUFFER bytes wait for the client
+uint64_t api_turn_end(void); // of a turn that begins now: the time when the others have theirs
+void api_conn_sweep(void);   // disconnects clients that do not complete a message
 void api_conn_close_all(void);
 
 // api_stream.c

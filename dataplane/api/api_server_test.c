@@ -156,30 +156,78 @@ static void stalled(void **state)
 	assert_int_equal(api_conn_count(), 0);
 }
 
-// The server reads no requests of a client that does not read the answers.
-static void unread_answers(void **state)
+// Sends requests until the server reads no more. Returns their number.
+static unsigned request_until_full(int fd)
 {
+	static char vrf[257];
 	Corelane__V1__RouteLookupRequest req = CORELANE__V1__ROUTE_LOOKUP_REQUEST__INIT;
 	uint8_t bytes[1024];
-	char vrf[257];
-	int fd = connect_to(path);
-	size_t n, sent = 0;
-	uint32_t id;
+	unsigned sent;
+	size_t n;
 
 	memset(vrf, 'v', sizeof(vrf) - 1);
-	vrf[256] = '\0';
 	req.vrf = vrf;
-	for (id = 1; id < 200000; id += 2) {
-		n = test_pack_request(bytes, id, 0, TEST_SERVICE, "Lookup", &req.base);
-		if (write(fd, bytes, n) < (ssize_t)n) {
-			run();
-			if (write(fd, bytes, n) < 0)
-				break; // the buffers of both sides are full and stay full
-		}
-		sent += n;
+	for (sent = 0; sent < 100000; sent++) {
+		n = test_pack_request(bytes, 2 * sent + 1, 0, TEST_SERVICE, "Lookup", &req.base);
+		if (write(fd, bytes, n) == (ssize_t)n)
+			continue;
+		run();
+		if (write(fd, bytes, n) < 0)
+			break; // the buffers of both sides are full and stay full
 	}
-	assert_in_range(sent, API_BUFFER, 2 * 1024 * 1024);
+	assert_in_range(sent * n, API_BUFFER, 2 * 1024 * 1024);
+	return sent;
+}
+
+static unsigned turns; // of all connections: each sets its watermark
+
+void __real_bufferevent_setwatermark(struct bufferevent *bev, short events, size_t low, size_t high);
+void __wrap_bufferevent_setwatermark(struct bufferevent *bev, short events, size_t low, size_t high);
+
+void __wrap_bufferevent_setwatermark(struct bufferevent *bev, short events, size_t low, size_t high)
+{
+	turns++;
+	__real_bufferevent_setwatermark(bev, events, low, high);
+}
+
+// All answers to request_until_full() have the same length.
+static size_t answer_length(int fd)
+{
+	uint8_t bytes[TTRPC_HEADER];
+
+	assert_int_equal(recv(fd, bytes, sizeof(bytes), MSG_PEEK), sizeof(bytes));
+	return TTRPC_HEADER + ttrpc_header_read(bytes).length;
+}
+
+// The server reads no requests of a client that does not read the answers, and spends no turn on it. When the client
+// reads, all requests are answered.
+static void unread_answers(void **state)
+{
+	int fd = connect_to(path);
+	size_t expected = request_until_full(fd) * answer_length(fd), got = 0;
+	unsigned before = turns;
+	bool end;
+
+	run();
+	assert_int_equal(turns, before);
+	run_until((got += drain(fd, &end)) >= expected);
+	assert_int_equal(got, expected);
+	assert_false(end);
+	before = turns;
+	run();
+	assert_int_equal(turns, before);
 	close(fd);
+}
+
+static void client_dies_with_unread_answers(void **state)
+{
+	int fd = connect_to(path);
+
+	request_until_full(fd);
+	assert_int_equal(api_conn_count(), 1);
+	close(fd);
+	run();
+	assert_int_equal(api_conn_count(), 0);
 }
 
 static void client_dies(void **state)
@@ -320,8 +368,10 @@ static void no_descriptors(void **state)
 	none = (struct rlimit){.rlim_cur = (rlim_t)fd + 1, .rlim_max = old.rlim_max};
 	setrlimit(RLIMIT_NOFILE, &none);
 	event_base_once(base, -1, EV_TIMEOUT, set_flag, &passed, &half_a_second);
-	for (; !passed; passes++)
+	while (!passed) {
 		event_base_loop(base, EVLOOP_ONCE);
+		passes++;
+	}
 	assert_in_range(passes, 1, 100); // one for each time at which it looks
 	assert_int_equal(api_conn_count(), 0);
 	setrlimit(RLIMIT_NOFILE, &old);
@@ -427,6 +477,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {TEST(back_pressure),
 					   TEST(stalled),
 					   TEST(unread_answers),
+					   TEST(client_dies_with_unread_answers),
 					   TEST(client_dies),
 					   TEST(too_many),
 					   TEST(too_many_of_one_user),

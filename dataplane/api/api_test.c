@@ -12,9 +12,9 @@
 #include <cmocka.h>
 
 #include "api/api_test.h"
-
 #include "api/utf8.h"
 #include "common.pb-c.h"
+#include "testing/wait_until.h"
 
 static struct test_conn t;
 
@@ -434,6 +434,52 @@ static void arenas(void **state)
 
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
 
+// A held answer keeps the order: later requests of the client wait, too, and those of others do not.
+static void held(void **state)
+{
+	Corelane__V1__RouteLookupRequest hold = CORELANE__V1__ROUTE_LOOKUP_REQUEST__INIT;
+	Corelane__V1__RouteLookupRequest lookup = CORELANE__V1__ROUTE_LOOKUP_REQUEST__INIT;
+	struct test_conn other;
+
+	hold.vrf = "hold";
+	hold.address = lookup.address = "192.0.2.1";
+	test_hold_ms = UINT32_MAX;
+	test_done = false;
+	assert_null(ask(1, "Lookup", &hold.base, 0));
+	assert_null(ask(3, "Lookup", &lookup.base, 0));
+	test_conn_open(&other);
+	assert_int_equal(test_conn_request(&other, 1, 0, TEST_SERVICE, "Lookup", &lookup.base), 0);
+	assert_non_null(test_conn_next(&other));
+	test_conn_close(&other);
+	test_held = 0;
+	assert_int_equal(api_conn_input(t.conn, NULL, 0), 0);
+	assert_int_equal(test_held, 1); // once in a turn
+	assert_null(test_conn_next(&t));
+	test_done = true;
+	assert_int_equal(api_conn_input(t.conn, NULL, 0), 0);
+	assert_int_equal(test_conn_next(&t)->h.stream, 1);
+	assert_int_equal(test_conn_next(&t)->h.stream, 3);
+	assert_int_equal(ask(5, "Lookup", &hold.base, 0)->h.stream, 5); // is done at once
+	test_done = false;
+	assert_null(ask(7, "Lookup", &hold.base, 0));
+	// Its client goes.
+}
+
+// The change may take for ever, but its answer does not.
+static void held_for_long(void **state)
+{
+	Corelane__V1__RouteLookupRequest hold = CORELANE__V1__ROUTE_LOOKUP_REQUEST__INIT;
+	struct test_frame *f;
+
+	hold.vrf = "hold";
+	hold.address = "192.0.2.1";
+	test_hold_ms = 1;
+	test_done = false;
+	assert_int_equal(test_conn_request(&t, 1, 0, TEST_SERVICE, "Lookup", &hold.base), 0);
+	assert_true(wait_until((api_conn_input(t.conn, NULL, 0) == 0 && (f = test_conn_next(&t)) != NULL)));
+	assert_int_equal(f->h.stream, 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {TEST(unary),
@@ -445,6 +491,8 @@ int main(void)
 					   TEST(stream_fails),
 					   TEST(wake),
 					   TEST(shares),
+					   TEST(held),
+					   TEST(held_for_long),
 					   TEST(cancel),
 					   TEST(many_streams),
 					   TEST(fair),

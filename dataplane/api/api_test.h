@@ -12,6 +12,9 @@ extern unsigned test_list_items;      // items of List; with VRF "wait", "fail" 
 extern unsigned test_list_given;      // items of all streams so far
 extern int test_streams_open;         // streams that have produced and are not done
 extern struct api_call *test_waiting; // the last call that returned -EAGAIN
+extern unsigned test_hold_ms;         // for which Lookup with VRF "hold" holds its answer, until test_done
+extern unsigned test_held;            // how often it was asked whether it still does
+extern bool test_done;
 
 struct test_frame {
 	struct ttrpc_header h;

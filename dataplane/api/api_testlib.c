@@ -16,11 +16,20 @@
 unsigned test_list_items, test_list_given;
 int test_streams_open;
 struct api_call *test_waiting;
+unsigned test_hold_ms, test_held;
+bool test_done;
 
 struct list_cursor {
 	unsigned n;
 	bool open, told;
 };
+
+static bool test_change_done(uint64_t change)
+{
+	assert_int_equal(change, 7);
+	test_held++;
+	return test_done;
+}
 
 static int lookup(struct api_call *call, const void *req, void *resp, struct error *err)
 {
@@ -29,6 +38,8 @@ static int lookup(struct api_call *call, const void *req, void *resp, struct err
 
 	route->vrf = r->vrf;
 	route->prefix = api_printf(call, "%s/32", r->address);
+	if (strcmp(r->vrf, "hold") == 0)
+		api_hold(call, test_change_done, 7, test_hold_ms);
 	return 0;
 }
 

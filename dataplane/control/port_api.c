@@ -6,6 +6,7 @@
 #include "api/api.h"
 #include "control/port_message.h"
 #include "port.pb-c.h"
+#include "port/port_after.h"
 #include "port/registry.h"
 #include "worker/worker.h"
 
@@ -26,6 +27,13 @@ static int port_api_add(struct api_call *call, const void *req, void *resp, stru
 	return 0;
 }
 
+// What the port had is free when its client hears of the change: a device can be opened again, a rule list deleted.
+static int port_api_hold(struct api_call *call)
+{
+	api_hold(call, port_change_done, port_last_change(), PORT_PATIENCE_MS);
+	return 0;
+}
+
 static int port_api_set(struct api_call *call, const void *req, void *resp, struct error *err)
 {
 	const Corelane__V1__PortSetRequest *in = req;
@@ -43,9 +51,10 @@ static int port_api_set(struct api_call *call, const void *req, void *resp, stru
 		ret = port_decode_field(in->port, in->fields[i], &c, err);
 	if (ret == 0)
 		ret = port_set(p, &c, err);
-	if (ret == 0)
-		port_encode(call, p, resp);
-	return ret;
+	if (ret < 0)
+		return ret;
+	port_encode(call, p, resp);
+	return port_api_hold(call);
 }
 
 static int port_api_del(struct api_call *call, const void *req, void *resp, struct error *err)
@@ -54,7 +63,9 @@ static int port_api_del(struct api_call *call, const void *req, void *resp, stru
 	const struct port *p = port_find(name);
 	int ret = p ? api_owns(call, p->owner, "port.name", name, err) : 0;
 
-	return ret < 0 ? ret : port_del(name, err);
+	if (ret == 0)
+		ret = port_del(name, err);
+	return ret < 0 ? ret : port_api_hold(call);
 }
 
 static int port_api_list(struct api_call *call, const void *req, void *cursor, void *item, struct error *err)

@@ -55,6 +55,7 @@
 #include "policy/mirror.h"
 #include "policy/rules.h"
 #include "policy/service.h"
+#include "port/port_after.h"
 #include "port/port_carry.h"
 #include "port/port_kinds.h"
 #include "port/registry.h"
@@ -87,9 +88,10 @@ struct poll {
 	}
 
 // The master's work, in the order of each list.
-static struct poll tick_polls[] = {POLL(punt_poll),    POLL(worker_poll),  POLL(load_poll), POLL(bridge_tick),
-				   POLL(rcu_poll),     POLL(nexthop_poll), POLL(vrf_poll),  POLL(rules_poll),
-				   POLL(service_poll), POLL(streams_poll), POLL(flow_poll), POLL(carry_poll)};
+static struct poll tick_polls[] = {POLL(punt_poll),  POLL(worker_poll),  POLL(load_poll),    POLL(bridge_tick),
+				   POLL(rcu_poll),   POLL(port_poll),    POLL(nexthop_poll), POLL(vrf_poll),
+				   POLL(rules_poll), POLL(service_poll), POLL(streams_poll), POLL(flow_poll),
+				   POLL(carry_poll)};
 static struct poll slow_polls[] = {POLL(neighbor_poll), POLL(bridge_poll), POLL(flow_log_poll)};
 static struct poll tenth_polls[] = {POLL(worker_watch_poll), POLL(watchdog_poll), POLL(worker_health_poll)};
 static struct poll second_polls[] = {POLL(threads_poll), POLL(keep_poll), POLL(boot_poll), POLL(port_buffers_poll)};

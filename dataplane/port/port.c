@@ -11,6 +11,7 @@
 #include "base/notify.h"
 #include "base/rcu.h"
 #include "graph/counters.h"
+#include "port/port_after.h"
 #include "port/registry.h"
 
 DROP_REASON(frame_too_long,
@@ -30,7 +31,10 @@ const struct drop_reason *const frame_too_long = &drop_frame_too_long;
 
 struct port *port_table[PORT_MAX];
 struct port_fwd *port_fwds[PORT_MAX];
-static struct port *closing[PORT_MAX]; // removed ports that a worker may still see, by id
+static struct {
+	struct port *port;
+	struct port_after after;
+} closing[PORT_MAX]; // removed ports that a worker may still see, by id
 static struct port_listener *listeners;
 bool port_buffers_lacked;
 static size_t settings_used; // bytes of port_config.settings
@@ -165,20 +169,43 @@ static int port_guard(struct port *p, const struct port_config *next, struct err
 }
 
 struct port_change {
-	uint16_t id;
+	struct port *port;
 	struct port_config old;
+	struct port_after after;
+	struct port_change *earlier; // those that this one ends, too
 };
 
-static void port_unguard(void *arg)
+static struct port_change *changes[PORT_MAX]; // the last one of each port, while workers may not have passed it
+
+static void port_unguard(struct port_change *c)
 {
-	struct port_change *c = arg;
-	struct port *p = port_get(c->id);
+	struct port_change *earlier;
 	struct port_listener *l;
 
-	for (l = listeners; l && p; l = l->next)
-		if (l->unguard)
-			l->unguard(p, &c->old);
-	free(c);
+	for (; c; c = earlier) {
+		for (l = listeners; l; l = l->next)
+			if (l->unguard)
+				l->unguard(c->port, &c->old);
+		earlier = c->earlier;
+		free(c);
+	}
+}
+
+// All workers have passed the change. If they may not have passed a later one of the same port, they may still need
+// what the port had in between, so the later one ends this one, too.
+static void port_change_passed(void *arg)
+{
+	struct port_change *c = arg, **end = &c->earlier, *later = changes[c->port->id];
+
+	if (later == NULL || later == c) {
+		changes[c->port->id] = NULL;
+		port_unguard(c);
+		return;
+	}
+	while (*end)
+		end = &(*end)->earlier;
+	*end = later->earlier;
+	later->earlier = c;
 }
 
 static void port_call_closed(struct port *p)
@@ -231,7 +258,7 @@ static uint16_t port_next_id(void)
 
 	for (tries = 1; tries < PORT_MAX; tries++) {
 		last = (uint16_t)(last % (PORT_MAX - 1) + 1);
-		if (port_table[last] == NULL && !closing[last])
+		if (port_table[last] == NULL && !closing[last].port)
 			return last;
 	}
 	return 0;
@@ -308,7 +335,7 @@ static void port_close(void *arg)
 	fwd = port_fwds[p->id];
 	rcu_publish(port_fwds[p->id], NULL);
 	rcu_defer(rte_free, fwd);
-	closing[p->id] = NULL;
+	closing[p->id].port = NULL;
 	LOG(INFO, "port %s is closed", p->cfg.name);
 	rte_free(p);
 }
@@ -324,13 +351,9 @@ static void port_remove(struct port *p)
 		if (l->removed)
 			l->removed(p);
 	rcu_publish(port_table[p->id], NULL);
-	closing[p->id] = p;
-	if (rcu_wait(WAIT_MS)) {
-		port_close(p);
-		return;
-	}
-	LOG(WARNING, "port %s stays open until a slow worker has stopped using it", p->cfg.name);
-	rcu_defer(port_close, p);
+	closing[p->id].port = p;
+	port_after_add(&closing[p->id].after, port_close, p);
+	port_poll(); // at once, if there are no workers
 }
 
 static bool same_device(const struct port_config *a, const struct port_config *b)
@@ -346,15 +369,15 @@ static int port_wait_closed(const struct port_config *cfg, struct error *err)
 	unsigned i;
 
 	for (i = 0; i < PORT_MAX; i++) {
-		if (closing[i] == NULL || !same_device(&closing[i]->cfg, cfg))
+		if (closing[i].port == NULL || !same_device(&closing[i].port->cfg, cfg))
 			continue;
 		if (!rcu_wait(GUARD_MS))
 			return error_set(err, EAGAIN, "port.name", cfg->name, "the same request later",
 					 "a port with this device is being removed, and a worker has not finished its "
 					 "packets for %u ms",
 					 GUARD_MS);
-		while (closing[i])
-			rcu_poll();
+		while (closing[i].port)
+			port_poll();
 	}
 	return 0;
 }
@@ -413,17 +436,16 @@ static int port_apply(struct port *p, const struct port_config *cfg, struct port
 	if (ret < 0) {
 		p->cfg = *old;
 		change->old = *cfg;
-		port_unguard(change);
+		port_change_passed(change); // no worker has seen it
 		return ret;
 	}
 	port_update_up(p);
 	for (l = listeners; l; l = l->next)
 		if (l->changed)
 			l->changed(p, old);
-	if (rcu_wait(WAIT_MS))
-		port_unguard(change);
-	else
-		rcu_defer(port_unguard, change);
+	changes[p->id] = change;
+	port_after_add(&change->after, port_change_passed, change);
+	port_poll();
 	return port_settle(p, err);
 }
 
@@ -444,7 +466,7 @@ int port_set(struct port *p, const struct port_config *wanted, struct error *err
 		free(change);
 		return ret;
 	}
-	*change = (struct port_change){p->id, p->cfg};
+	*change = (struct port_change){.port = p, .old = p->cfg};
 	ret = port_apply(p, &cfg, change, err);
 	if (ret < 0 && cfg.mtu != p->cfg.mtu && p->ops->set_mtu)
 		p->ops->set_mtu(p, p->cfg.mtu, NULL);
@@ -500,4 +522,6 @@ void port_del_all(void)
 			port_remove(sub);
 		port_remove(p);
 	}
+	while (rcu_passed(rcu_token()) && !port_change_done(port_last_change()))
+		;
 }

@@ -18,6 +18,7 @@
 #include "neighbor/neighbor.h"
 #include "overlay/overlay.h"
 #include "policy/rules.h"
+#include "port/port_after.h"
 #include "worker/punt.h"
 #include "worker/worker.h"
 
@@ -173,6 +174,7 @@ void router_poll(void)
 	vrf_poll();
 	bridge_tick();
 	rcu_poll();
+	port_poll();
 }
 
 void router_nexthop(const struct nexthop_config *cfg)

@@ -33,6 +33,7 @@ DROP_REASON(inject_full,
 	    "neighbour) than a worker accepted.");
 
 static struct worker *workers[WORKER_MAX];
+bool worker_ended[WORKER_MAX];
 
 static void worker_free(struct worker *w)
 {
@@ -186,6 +187,7 @@ static void worker_end(struct worker *w)
 	handoff_disconnect(w);
 	worker_orphan_queues(w);
 	workers[w->id] = NULL;
+	worker_ended[w->id] = false;
 	worker_free(w);
 }
 
@@ -256,26 +258,30 @@ void worker_poll(void)
 	handoff_poll();
 }
 
-bool worker_del_all(void)
+bool worker_end_all(unsigned ms)
 {
-	bool ended[WORKER_MAX] = {false}, all = true;
-	struct timespec until = worker_deadline(END_MS);
-	struct worker *w;
-	unsigned i;
+	struct timespec until = worker_deadline(ms);
+	struct worker *w, *next;
+	bool all = true;
 
 	for (w = worker_next(NULL); w; w = worker_next(w))
 		worker_ask_to_stop(w);
-	for (w = worker_next(NULL); w; w = worker_next(w))
-		ended[w->id] = pthread_timedjoin_np(w->thread, NULL, &until) == 0;
-	for (i = 0; i < WORKER_MAX; i++) {
-		if (ended[i]) {
-			worker_end(workers[i]);
-		} else if (workers[i]) {
-			LOG(ERR, "worker %u has not ended: its loop is stalled", i);
-			all = false;
-		}
+	for (w = worker_next(NULL); w; w = worker_next(w)) {
+		worker_ended[w->id] = worker_ended[w->id] || pthread_timedjoin_np(w->thread, NULL, &until) == 0;
+		if (!worker_ended[w->id])
+			LOG(ERR, "worker %u has not ended: its loop is stalled", w->id);
+		all &= worker_ended[w->id];
+	}
+	for (w = worker_next(NULL); w && all; w = next) {
+		next = worker_next(w);
+		worker_end(w);
 	}
 	return all;
+}
+
+bool worker_del_all(void)
+{
+	return worker_end_all(END_MS);
 }
 
 struct worker *worker_get(uint32_t id)

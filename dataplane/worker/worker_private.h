@@ -11,6 +11,11 @@
 
 struct worker;
 
+// The same as worker_del_all(), with another time to wait. If it returns false, nothing was freed, and it can be called
+// again: worker_ended says whose threads have ended.
+bool worker_end_all(unsigned ms);
+extern bool worker_ended[];
+
 int worker_start(struct worker *w); // returns 0 once its thread runs on its CPU, or -errno
 int worker_check_cpu(unsigned cpu, enum idle_policy idle, struct error *err);
 

@@ -17,7 +17,10 @@
 #include "graph/counters.h"
 #include "testing/router_fixture.h"
 #include "testing/wait_until.h"
+#include "worker/handoff.h"
+#include "worker/orders.h"
 #include "worker/worker.h"
+#include "worker/worker_private.h"
 
 #define QUEUES 2 // of each port
 #define ALL_QUEUES ((PORTS_END - 1) * QUEUES)
@@ -393,6 +396,34 @@ static void held_until_ports_are_released(void **state)
 	assert_int_equal(w->rx->n, ALL_QUEUES);
 }
 
+static bool holds, held;
+
+static void hold(struct worker *w)
+{
+	__atomic_store_n(&held, true, __ATOMIC_RELAXED);
+	while (__atomic_load_n(&holds, __ATOMIC_RELAXED))
+		usleep(100);
+}
+
+// The process ends while a worker is stalled. What it may use stays: its rings to workers that have ended, and these.
+static void ended_beside_a_stalled_one(void **state)
+{
+	struct worker *stalled = add(0), *other = add(1);
+
+	assert_int_equal(handoff_connect(stalled, other, &err), 0);
+	holds = true;
+	worker_set_fault(stalled, hold);
+	assert_true(wait_until(__atomic_load_n(&held, __ATOMIC_RELAXED)));
+	assert_true(wait_until((assert_false(worker_end_all(1)), worker_ended[1])));
+	assert_false(worker_ended[0]);
+	assert_ptr_equal(worker_get(0), stalled);
+	assert_ptr_equal(worker_get(1), other);
+	assert_non_null(stalled->out[1]);
+	__atomic_store_n(&holds, false, __ATOMIC_RELAXED);
+	assert_true(wait_until(worker_end_all(1)));
+	assert_int_equal(worker_count(), 0);
+}
+
 #define T(name) cmocka_unit_test_setup_teardown(name, reset, reset)
 
 int main(void)
@@ -409,6 +440,7 @@ int main(void)
 		T(memory_near_the_worker),
 		T(injected),
 		T(held_until_ports_are_released),
+		T(ended_beside_a_stalled_one),
 		T(while_packets_flow),
 		T(comings_and_goings),
 	};
