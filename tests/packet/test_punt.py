@@ -178,6 +178,8 @@ def test_a_flood_delays_nobody(router, family, frames):
         begin = time.monotonic()
         for _ in range(10):
             router.cli("status")
-        assert time.monotonic() - begin < 10  # 0.1 s are usual
+        seconds = time.monotonic() - begin  # 0.1 s are usual
+        print(f"measured: ten calls {seconds:.2f} s, at most 10 s")
+        assert seconds < 10
         assert long_turns(router) == before
         assert "punt_full" not in drops_of(router, "flood")

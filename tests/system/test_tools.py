@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tools that developers run: fuzz.py, coverage.py, analyze.py, and what test.sh does about a test that failed."""
+"""The tools that developers run: fuzz.py, coverage.py, analyze.py, and measure.py, and what test.sh does about a test that failed."""
 import datetime
 import pathlib
 import signal
@@ -11,6 +11,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools"))
 import analyze  # noqa: E402
 import coverage  # noqa: E402
 import fuzz  # noqa: E402
+import measure  # noqa: E402
 
 
 def test_fuzz_until_is_the_next_time_that_the_clock_shows():
@@ -139,3 +140,59 @@ func TestSound(*testing.T) {}
     command = [sys.executable, fuzz.ROOT / "tools/second_try.py", "go", tmp_path / "go.1.go.json", *go]
     assert subprocess.run(command, cwd=tmp_path).returncode == 0
     assert (tmp_path / "second-tries").read_text() == "go\tonce TestLuck/part\ngo\tonce TestLuck\n"
+
+
+def fake(name, script, read=measure.printed):
+    return measure.Case(name, ["bash", "-c", script], read)
+
+
+def test_measure_runs_in_turns_and_judges_each_promise_by_all_runs(tmp_path, capsys):
+    """Each fake counts its runs in a file, and fails or shows another figure by that number."""
+    n = f"n=$(cat {tmp_path}/{{0}} 2>/dev/null || echo 0); echo $((n + 1)) >{tmp_path}/{{0}}; echo {{0}} >>{tmp_path}/order; "
+    table = measure.measure([
+        fake("calm", n.format("calm") + "echo 'measured: turn '$((10 + n))' ms, at most 12 ms'"),
+        fake("slow", n.format("slow") + "echo 'measured: rate '$((40 + n))' paths/s, at least 50 paths/s'; exit 1"),
+        fake("moody", n.format("moody") + "[ $n != 1 ]"),
+        fake("crash", n.format("crash") + "echo 'measured: turn 1 ms, at most 12 ms'; exit 139"),
+        fake("unable", n.format("unable") + "echo 'SKIP: needs two CPUs'; exit 77"),
+        fake("c", n.format("c") + "echo 'ok 1 - quick'; echo 'not ok 2 - sharp'; echo 'ok 3 - rare # SKIP'; exit 1", measure.tap)], 3, tmp_path / "logs")
+    assert (tmp_path / "order").read_text().split() == ["calm", "slow", "moody", "crash", "unable", "c"] * 3
+    assert list(table.lines())[1:] == [
+        ("calm: turn", "at most 12 ms", "11 ms", "10 to 12", "holds"),
+        ("slow: rate", "at least 50 paths/s", "41 paths/s", "40 to 42", "misses"),
+        ("moody", "-", "-", "-", "too noisy to say"),
+        ("crash: turn", "at most 12 ms", "1 ms", "1 to 1", "holds"),
+        ("crash", "-", "-", "-", "misses"),
+        ("c: quick", "-", "-", "-", "holds"),
+        ("c: sharp", "-", "-", "-", "misses"),
+        ("unable", "-", "-", "-", "not measured: needs two CPUs")]
+    assert table.status() == 1
+    capsys.readouterr()
+    table.show()
+    head, first = capsys.readouterr().out.splitlines()[:2]
+    assert head.index("verdict") == first.index("holds")
+
+
+def test_measure_reads_the_figures_of_each_benchmark():
+    restart = '{"rows": [{"event": "kill -9", "kind": "tap", "outage_ms": 545, "outage_at_most": 1000, "lost": 9, "survived": 99, "connections": 100}]}'
+    assert list(measure.of_json(measure.restart_figures)("r", "  working\n" + restart)) == [
+        ("r: kill -9, tap: outage", True, 545, "ms", "at most 1000 ms"),
+        ("r: kill -9, tap: surviving", False, 99, "connections", "at least 100 connections")]
+    fleet = '{"rows": [{"what": "received to FIB", "value": 14900, "unit": "paths/s", "limit": 50000, "least": true}]}'
+    assert list(measure.of_json(measure.fleet_figures)("f", fleet)) == [("f: received to FIB", False, 14900, "paths/s", "at least 50000 paths/s")]
+    pairs = [{"with": {"delivered": d}, "without": {"delivered": 1.0}} for d in (0.9, 0.95, 1.0)]
+    neighbor = measure.json.dumps({"rows": [{"attack": "syn", "port": "tap", "pairs": pairs, "within_noise": ["p99"]}]})
+    (seen,) = measure.of_json(measure.neighbor_figures)("n", neighbor)
+    assert seen.kept and seen.value == 0.95
+    assert list(measure.tcp_figures("t", """TARGET: ONE CONNECTION, MTU 1500  IN COMPARISON WITH  RATIO                AT LEAST  AIM
+tap to tap                        kernel bridge       0.85 (0.80 to 0.91)  0.9       1    misses
+""")) == [("t: tap to tap / kernel bridge", False, 0.85, "", "at least 0.9")]
+    outcomes = '{"case": "hog", "passed": true, "seconds": 3.5}\n{"case": "perf", "passed": false, "seconds": 0, "skipped": "no perf"}\n'
+    assert [f.name for f in measure.of_json(measure.matrix_figures)("m", outcomes)] == ["m: hog"]
+
+
+def test_measure_finds_its_cases():
+    names = {c.name.split()[0] for c in [*measure.go_cases(), *measure.script_cases(), *measure.bench_cases()]}
+    assert {"script", "bench", "lab"} <= names
+    nodes = [c.name for c in measure.pytest_cases("tests/packet/test_interrupt.py")]
+    assert any(n.startswith("pytest packet/test_interrupt.py::test_packets_wake_soon[") for n in nodes) and len(nodes) == len(set(nodes))
