@@ -12,6 +12,7 @@ import analyze  # noqa: E402
 import coverage  # noqa: E402
 import fuzz  # noqa: E402
 import measure  # noqa: E402
+import timed  # noqa: E402
 
 
 def test_fuzz_until_is_the_next_time_that_the_clock_shows():
@@ -196,3 +197,93 @@ def test_measure_finds_its_cases():
     assert {"script", "bench", "lab"} <= names
     nodes = [c.name for c in measure.pytest_cases("tests/packet/test_interrupt.py")]
     assert any(n.startswith("pytest packet/test_interrupt.py::test_packets_wake_soon[") for n in nodes) and len(nodes) == len(set(nodes))
+
+
+TIMED_PYTHON = """import time
+SHORT = 2
+def wait_for(look, seconds=3):
+    deadline = time.monotonic() + seconds
+    while not look():
+        assert time.monotonic() < deadline                      # found: patience
+def patient(look, until=None):
+    deadline = time.monotonic() + 60
+    assert time.monotonic() < deadline
+def test_fast(daemon, s, p):
+    begun, n = time.monotonic(), 1
+    assert time.monotonic() - begun < 0.5                       # found
+    took = time.time() - begun
+    assert n == 1 and 10 > took                                 # found
+    assert took > 2 and n <= 16 * (time.monotonic() - begun) + 1
+    assert int(daemon["p50_ns"]) <= 1000                        # found
+    assert sum(x["loop_ns"] > 5 for x in daemon) <= 1
+    s.settimeout(SHORT)                                         # found: patience
+    p.wait(timeout=5)                                           # found: patience
+    p.wait(timeout=60)
+    s.settimeout(0.5)  # timed: it is to pass
+@pytest.mark.measure
+def test_measured(s):
+    assert time.monotonic() - s < 0.5
+"""
+TIMED_C = """#define WAIT_MS 3000
+static void f(void) {
+	uint64_t begin = rte_rdtsc(), end = rte_rdtsc() + rte_get_tsc_hz() / 1000 * WAIT_MS; // found: patience
+	assert_true(n == 1 && rte_rdtsc() - begin < 100 * us); // found
+	assert_true(rte_rdtsc() - begin > 6 * us);
+	assert_in_range(l->longest_ns, 1, 5000); // found
+	assert_true(5 >
+		    turn_ms); // found above
+	assert_true(p->len < 100 && elapsed_names(3) < 4);
+	for (i = 0; i < 2000 && !done; i++) // found: patience
+		usleep(100);
+	for (i = 0; i < 60000 && !done; i++)
+		usleep(1000);
+	// timed: the window is nominal
+	assert_true(w->seconds < 0.021);
+}
+"""
+TIMED_GO = """package x
+func TestFast(t *testing.T) {
+	began := time.Now()
+	if d := time.Since(began); d > limit { // found
+		t.Errorf("%v", d)
+	}
+	d := time.Since(began)
+	if d < stall-100*time.Millisecond {
+		t.Error(d)
+	}
+	if n > 3 || time.Second < d { // found
+		t.Fatal(d)
+	}
+	if d > time.Minute {
+		return
+	}
+	select {
+	case <-time.After(2 * time.Second): // found: patience
+	case <-time.After(wait.Patience):
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond) // found: patience
+	ctx, cancel = context.WithTimeout(t.Context(), 20*time.Second)
+}
+"""
+
+
+def test_new_limits_on_time_are_found():
+    for name, text in (("tests/packet/test_x.py", TIMED_PYTHON), ("dataplane/x/x_test.c", TIMED_C), ("internal/x/x_test.go", TIMED_GO)):
+        found = {line: "patience" if what.startswith("a patience") else "limit" for line, what in timed.findings(name, text)}
+        lines = enumerate(text.splitlines(), 1)
+        wanted = {n: "patience" if "patience" in line else "limit" for n, line in lines if "// found" in line or "# found" in line}
+        if name.endswith(".c"):
+            wanted = {n - 1 if n == 8 else n: what for n, what in wanted.items()}
+        assert found == wanted, name
+    assert not list(timed.findings("internal/x/x_test.go", "//go:build measure\n\n" + TIMED_GO))
+
+
+def test_the_list_of_limits_on_time_only_shrinks():
+    one, two = [(3, "a patience of 2 s")], [(3, "a patience of 2 s"), (9, "a limit on a time")]
+    assert not list(timed.judge({"a.py": one}, {"a.py": (1, "old")}))
+    assert list(timed.judge({"a.py": two}, {"a.py": (1, "old")})) == ["a.py:3: a patience of 2 s", "a.py:9: a limit on a time"]
+    assert list(timed.judge({}, {"a.py": (1, "old")})) == ["tools/timed.py: UNMENDED lists 1 of a.py, which has 0"]
+
+
+def test_no_test_has_a_new_limit_on_time():
+    assert subprocess.run([timed.ROOT / "tools/timed.py"]).returncode == 0

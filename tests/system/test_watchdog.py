@@ -49,7 +49,7 @@ def wait_for(s, text):
 
 def is_quiet(s):
     """Nothing is sent for QUIET_S after what was sent before."""
-    s.settimeout(QUIET_S)
+    s.settimeout(QUIET_S)  # timed: it is to pass, and wait_for_quiet tries again
     try:
         s.recv(100)
         return False
