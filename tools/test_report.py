@@ -95,9 +95,8 @@ def second_tries(directory):
         return []
 
 
-def report(directory):
-    total = Count()
-    rows = []
+def parts_of(directory):
+    """Each part of a run: its name, what its runners counted, and the seconds that it took."""
     again = second_tries(directory)
     with open(os.path.join(directory, "parts"), encoding="utf-8") as f:
         parts = [line.split() for line in f]
@@ -117,7 +116,14 @@ def report(directory):
         if count.failed == 0 and (status != "0" or count.passed == 0):
             count.failed = 1
             count.failures.append("the runner itself failed" if status != "0" else "nothing ran")
-        rows.append((part, count, seconds))
+        yield part, count, seconds
+
+
+def report(directory):
+    total = Count()
+    again = second_tries(directory)
+    rows = list(parts_of(directory))
+    for part, count, _ in rows:
         total.passed += count.passed
         total.failed += count.failed
         total.skipped += [(f"{part}: {name}", why) for name, why in count.skipped]

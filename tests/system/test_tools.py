@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The tools that developers run: fuzz.py, coverage.py, analyze.py, and measure.py, and what test.sh does about a test that failed."""
 import datetime
+import os
 import pathlib
 import signal
 import subprocess
@@ -287,3 +288,41 @@ def test_the_list_of_limits_on_time_only_shrinks():
 
 def test_no_test_has_a_new_limit_on_time():
     assert subprocess.run([timed.ROOT / "tools/timed.py"]).returncode == 0
+
+
+SUITE = """mkdir -p $RESULTS; n=$(cat {0}/n 2>/dev/null || echo 0); echo $((n + 1)) >{0}/n
+ls {0}/beside >>{0}/seen 2>&1
+[ $n != 4 ] || {{ echo killed; exit 137; }}
+red=; [ $n != 1 ] || red="<failure/>"; weak=; [ $n != 2 ] || weak="<failure/>"
+echo "<t><testcase name='sound'/><testcase name='moody'>$red</testcase><testcase name='luck'>$weak</testcase></t>" >$RESULTS/unit.xml
+[ -z "$weak" ] || printf 'unit\\tluck\\n' >$RESULTS/second-tries
+[ -z "$red" ]; status=$?
+echo "unit $status 1" >$RESULTS/parts
+exit $status
+"""
+
+
+def test_flaky_runs_the_tests_and_names_what_was_not_green_each_time(tmp_path):
+    """Of five runs of a fake suite, the second is red, the third has a second try, and the fifth is killed. What is beside the
+    second and the fourth is ended with all that it has started."""
+    beside = f"trap 'rm {tmp_path}/beside' EXIT; sleep 1000 & echo $! >>{tmp_path}/sleepers; touch {tmp_path}/beside; wait"
+    wait = f"[ $(($(cat {tmp_path}/n 2>/dev/null || echo 0) % 2)) = 0 ] || until [ -e {tmp_path}/beside ]; do sleep 0.01; done; "
+    environment = os.environ | {"SUITE": wait + SUITE.format(tmp_path), "RESULTS": str(tmp_path / "results"), "BESIDE": beside}
+    done = subprocess.run([fuzz.ROOT / "tools/flaky.sh", "5"], env=environment, capture_output=True, text=True)
+    assert done.returncode == 1, done.stderr
+    assert [line.split(": ")[1] for line in done.stdout.splitlines() if line.startswith("==> flaky: run 5")] == ["run 5 of 5 (alone)"]
+    table = done.stdout[done.stdout.index("2 of 5 runs had a failure, and 1 more"):].splitlines()
+    assert [line.split(None, 4) for line in table[2:]] == [
+        ["1", "1", "0", "0", f"-: the run left no reports: [Errno 2] No such file or directory: '{tmp_path}/results/parts'"],
+        ["1", "0", "1", "0", "unit: luck"], ["1", "1", "0", "1", "unit: moody"]]
+    assert sum(line.endswith("/beside") for line in (tmp_path / "seen").read_text().splitlines()) == 2
+    sleepers = (tmp_path / "sleepers").read_text().split()
+    assert len(sleepers) == 2 and not any(pathlib.Path("/proc", pid, "cmdline").exists() and
+                                          b"sleep" in pathlib.Path("/proc", pid, "cmdline").read_bytes() for pid in sleepers)
+
+
+def test_flaky_is_content_with_a_suite_that_is_green_each_time(tmp_path):
+    suite = "mkdir -p $RESULTS; echo \"<t><testcase name='sound'/></t>\" >$RESULTS/unit.xml; echo 'unit 0 1' >$RESULTS/parts"
+    environment = os.environ | {"SUITE": suite, "RESULTS": str(tmp_path / "results"), "BESIDE": "sleep 1000"}
+    done = subprocess.run([fuzz.ROOT / "tools/flaky.sh", "2"], env=environment, capture_output=True, text=True)
+    assert done.returncode == 0 and done.stdout.endswith("0 of 2 runs had a failure, and 0 more a test that passed at the second try\n")
