@@ -21,9 +21,6 @@ UNMENDED = {
     "dataplane/port/vhost_hostile_test.c": (1, "the share of a quarter of a second that a router spends on a hostile ring"),
     "generator/api_test.c": (1, "a trial that is stopped must end before its only window of 10 s"),
     "generator/round_trip_test.c": (1, "20 of 200 answers of a thread on the other CPU within 100 us"),
-    "tests/packet/test_bridge.py": (1, "3 s for a MAC address that was deleted before"),
-    "tests/packet/test_bridge_rules.py": (1, "5 s for the lines of the log"),
-    "tests/packet/test_rules.py": (3, "3 and 5 s for the log, for idle flows and for a packet"),
 }
 
 NOT_RUN = ("tests/perf/", "tests/fuzz/", "tests/system/soak.py")  # by `make test`

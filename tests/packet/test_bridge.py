@@ -15,6 +15,7 @@ from scapy.packet import Raw
 from packets import PAYLOAD, assert_nothing, assert_out, carrier, cut, forwarded, from_guest, from_host, ip, to_host, udp_packet
 from router import GATEWAY_MAC, STATEFUL
 from topology import FAB0, FAB0_MAC, FAMILIES, HOST, HOST_MAC, OVERLAYS, T1
+from waiting import wait_until
 
 A, B, C = "02:00:00:00:10:01", "02:00:00:00:10:02", "02:00:00:00:10:03"  # behind l1, l2 and the remote end
 BROADCAST = "ff:ff:ff:ff:ff:ff"
@@ -56,14 +57,13 @@ def run(router, port, *frames):
 
 def learn(router, port, f, mac):
     """Sends until the source is learnt there: a MAC that was just learnt and deleted is learnt again after 0.1 s only."""
-    deadline = time.monotonic() + 3
-    while True:
+    def known():
         run(router, port, f)
         router.settle()
-        known = {m["mac"]: m for m in router.cli("mac", "list") if m["bridge"] == "lan"}.get(mac)
-        if known and (known.get("port") == port or port == "fab0" and "nexthop" in known):
-            return known
-        assert time.monotonic() < deadline, f"{mac} is not learnt at {port}: {known}"
+        return {m["mac"]: m for m in router.cli("mac", "list") if m["bridge"] == "lan"}.get(mac)
+
+    return wait_until(f"{mac} to be learnt at {port}", known,
+                      lambda m: m and (m.get("port") == port or port == "fab0" and "nexthop" in m), pause=0)
 
 
 def by_tunnel(out):

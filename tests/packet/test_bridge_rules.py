@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rules and flows on ports of a bridge domain: both directions, both families, local ports and VXLAN, and what has no flow."""
-import time
 from socket import AF_INET6, inet_ntop, inet_pton
 
 import pytest
@@ -14,6 +13,7 @@ from scapy.packet import Raw
 from packets import PAYLOAD, assert_nothing, assert_out, carrier, forwarded, ip, udp_packet
 from router import GATEWAY_MAC
 from topology import FAB0, FAB0_MAC, FAMILIES, HOST, HOST_MAC
+from waiting import wait_until
 
 A = {4: "192.168.9.1", 6: "fd99::1", "mac": "02:00:00:00:19:01"}
 B = {4: "192.168.9.2", 6: "fd99::2", "mac": "02:00:00:00:19:02"}
@@ -417,10 +417,8 @@ def test_logged(router, rules):
     """A rule that logs writes of bridged flows as of routed ones."""
     rules("f2", "ingress", "allow --protocol udp --log")
     passes(router, "f1", udp(4, A, B), "f2")
-    deadline = time.monotonic() + 5
-    while "flow allowed: udp 192.168.9.1 port 1234 to 192.168.9.2 port 5678, from f1 to f2" not in router.daemon.log():
-        assert time.monotonic() < deadline, router.daemon.log()[-2000:]
-        time.sleep(0.05)
+    wait_until("the line of the flow", router.daemon.log,
+               lambda log: "flow allowed: udp 192.168.9.1 port 1234 to 192.168.9.2 port 5678, from f1 to f2" in log)
 
 
 def test_a_port_that_has_a_vrf_too(router, lan):
