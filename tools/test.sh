@@ -24,6 +24,10 @@ second_try() { # KIND REPORT COMMAND...
   /usr/bin/python3 tools/second_try.py "$@"
 }
 
+# All processes of this run have it in their environment: if it is killed, the next run ends them.
+CORELANE_TEST_RUN=$(tools/left_over.py --id $$)
+export CORELANE_TEST_RUN
+
 step() { echo "==> $* (after $SECONDS s)"; }
 
 run_unit() { # BUILDDIR

@@ -63,7 +63,7 @@ class Guard:
     """A running `corelane cores guard` and its events."""
 
     def __init__(self, router, *options):
-        self.journal = tempfile.mkdtemp(prefix="corelane-guard-", dir="/dev/shm")  # a busy disk would delay repairs
+        self.journal = tempfile.mkdtemp(prefix=f"corelane-guard-{os.getpid()}-", dir="/dev/shm")  # a busy disk would delay repairs
         self.events = []
         self.process = subprocess.Popen(
             ["taskset", "-c", str(other_cpu()), router.cli_path, "--socket", router.socket, "-o", "json", "cores", "guard",

@@ -12,6 +12,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools"))
 import analyze  # noqa: E402
 import coverage  # noqa: E402
 import fuzz  # noqa: E402
+import left_over  # noqa: E402
 import measure  # noqa: E402
 import timed  # noqa: E402
 
@@ -326,3 +327,79 @@ def test_flaky_is_content_with_a_suite_that_is_green_each_time(tmp_path):
     environment = os.environ | {"SUITE": suite, "RESULTS": str(tmp_path / "results"), "BESIDE": "sleep 1000"}
     done = subprocess.run([fuzz.ROOT / "tools/flaky.sh", "2"], env=environment, capture_output=True, text=True)
     assert done.returncode == 0 and done.stdout.endswith("0 of 2 runs had a failure, and 0 more a test that passed at the second try\n")
+
+
+def asleep(run):
+    """A process of a test run; its program is the same in all of them."""
+    return subprocess.Popen(["sleep", "1000"], env=os.environ | {left_over.VARIABLE: run})
+
+
+def ended_run():
+    """The id of a run that has ended, and its process id."""
+    with subprocess.Popen(["sleep", "1000"]) as p:
+        run = left_over.id_of(p.pid)
+        p.kill()
+    return run, p.pid
+
+
+def test_processes_of_a_run_that_was_killed_are_ended_and_no_others():
+    run, _ = ended_run()
+    other_namespace = "pid:[1]" + run[run.rindex("]") + 1:]
+    left, others = asleep(run), [asleep(r) for r in (left_over.id_of(os.getpid()), other_namespace, "")]
+    try:
+        found = left_over.processes()
+        assert left.pid in found and not {p.pid for p in others} & set(found) and os.getpid() not in found
+        left_over.end([left.pid])
+        assert left.wait() == -signal.SIGKILL and all(p.poll() is None for p in others)
+    finally:
+        for p in (left, *others):
+            p.kill()
+            p.wait()
+
+
+def test_the_id_of_a_run_is_that_of_the_shell_that_asks():
+    said = subprocess.run(["bash", "-c", f"id=$({fuzz.ROOT}/tools/left_over.py --id $$); {fuzz.ROOT}/tools/left_over.py --id $$; echo $id"],
+                          capture_output=True, text=True, check=True).stdout.split()
+    assert said[0] == said[1] and not said[0].endswith(":")
+
+
+def test_only_what_an_ended_process_owns_by_its_name_is_left_over():
+    _, dead = ended_run()
+    live = os.getpid()
+    ours = [f"corelane-test-{dead}-guest", f"corelane-bench-{dead}-ovs1", f"corelane-restart{dead}-taps", f"cl-intrude-{dead}-to", f"hp{dead}-peer"]
+    others = [n.replace(str(dead), str(live)) for n in ours] + [f"hp{dead}", f"blue-{dead}", "corelane-test-x", f"my-corelane-test-{dead}-guest"]
+    assert left_over.stale(ours + others, left_over.NAMESPACES) == ours
+    assert left_over.stale([f"cl{dead}-0", f"cl{live}-0", f"cl{dead}"], left_over.LINKS) == [f"cl{dead}-0"]
+
+
+def test_groups_and_folders_of_an_ended_process_are_removed(tmp_path):
+    _, dead = ended_run()
+    for pid in (dead, os.getpid()):
+        (tmp_path / f"cgroup/freezer/corelane-test-{pid}").mkdir(parents=True)
+        (tmp_path / f"tmp/corelane-packet-{pid}-x7_f/state").mkdir(parents=True)
+    (group,) = left_over.groups(tmp_path / "cgroup")
+    assert group == f"{tmp_path}/cgroup/freezer/corelane-test-{dead}"
+    pathlib.Path(group, "freezer.state").write_text("FROZEN")
+    left_over.thaw(group)
+    assert pathlib.Path(group, "freezer.state").read_text() == "THAWED"
+    (tmp_path / "precious").write_text("")
+    (folder,) = left_over.folders({str(tmp_path / "tmp"): left_over.FOLDERS["/tmp"]})
+    pathlib.Path(folder, "state/link").symlink_to(tmp_path / "precious")
+    left_over.remove_folder(folder)
+    assert [p.name for p in (tmp_path / "tmp").iterdir()] == [f"corelane-packet-{os.getpid()}-x7_f"] and (tmp_path / "precious").exists()
+    (tmp_path / "mounts").write_text(f"none {folder}/state tmpfs\nnone {folder}/state/inner tmpfs\nnone {folder}2 tmpfs\n")
+    assert left_over.mounts(folder, tmp_path / "mounts") == [f"{folder}/state/inner", f"{folder}/state"]
+
+
+def test_hugepages_are_asked_for_after_memory_was_compacted(tmp_path):
+    """The kernel's files are those of a machine that has no contiguous memory."""
+    (tmp_path / "nr_hugepages").write_text("3\n")
+    (tmp_path / "meminfo").write_text("MemAvailable: 8192000 kB\nHugePages_Free: 2\nHugepagesize: 2048 kB\n")
+    environment = os.environ | {"CORELANE_VM": str(tmp_path), "CORELANE_MEMINFO": str(tmp_path / "meminfo"), "CORELANE_HUGEPAGES": str(tmp_path / "state")}
+    command = [fuzz.ROOT / "tools/with-hugepages.sh", "64", "--", "cat", tmp_path / "nr_hugepages", tmp_path / "compact_memory"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-4:] == [
+        "==> hugepages: 2 free before, 2 free now, 32 wanted (given back at the end)",
+        "==> hugepages: the kernel has no more: 8000 MB are available, not all of it contiguous", "33", "1"]
+    assert (tmp_path / "nr_hugepages").read_text() == "3\n" and not (tmp_path / "state").exists()

@@ -22,7 +22,7 @@ DELAY_US = 60_000_000  # of each loop, until it is ended
 @pytest.fixture
 def notified(monkeypatch):
     """The socket that gets the notifications; any user may send."""
-    with tempfile.TemporaryDirectory(prefix="corelane-watchdog-") as folder, socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as s:
+    with tempfile.TemporaryDirectory(prefix=f"corelane-watchdog-{os.getpid()}-") as folder, socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as s:
         path = os.path.join(folder, "notify")
         s.bind(path)
         os.chmod(folder, 0o755)
