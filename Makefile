@@ -35,7 +35,7 @@ demo: root-demo deps-demo ## two hosts, four overlays, real traffic (needs root;
 	@tools/build.sh
 	@tools/with-hugepages.sh $(HUGE_MB) -- bin/corelane lab demo $(if $(KEEP),--keep)
 
-test: root-test deps-test ## run all tests and count them (needs root; PARTS="unit packet" runs only those, FUZZ_SECONDS=60 fuzzes longer)
+test: root-test deps-test ## run all tests and count them (needs root; PARTS="unit packet" runs only those, LONG=1 makes all random rounds, SEED=7 repeats one, FUZZ_SECONDS=60 fuzzes longer)
 	@tools/build.sh
 	@tools/with-hugepages.sh $(HUGE_MB) -- tools/test.sh $(PARTS)
 
