@@ -403,3 +403,13 @@ def test_hugepages_are_asked_for_after_memory_was_compacted(tmp_path):
         "==> hugepages: 2 free before, 2 free now, 32 wanted (given back at the end)",
         "==> hugepages: the kernel has no more: 8000 MB are available, not all of it contiguous", "33", "1"]
     assert (tmp_path / "nr_hugepages").read_text() == "3\n" and not (tmp_path / "state").exists()
+
+
+def test_progress_of_go_tests_counts_packages_and_shows_what_failed():
+    events = [("output", "a", "TestX", "not so\n"), ("fail", "a", "TestX", None), ("output", "a", None, "FAIL\ta\n"), ("fail", "a", None, None),
+              ("output", "b", "TestY", "all well\n"), ("pass", "b", "TestY", None), ("pass", "b", None, None), ("skip", "c", None, None)]
+    lines = [measure.json.dumps({"Action": action, "Package": package, "Elapsed": 1.5} | ({"Test": test} if test else {}) |
+                                ({"Output": output} if output else {})) for action, package, test, output in events]
+    shown = subprocess.run([sys.executable, fuzz.ROOT / "tools/test_report.py", "--go-progress", "3"], input="\n".join(lines), capture_output=True,
+                           text=True, check=True).stdout
+    assert shown.splitlines() == ["not so", "FAIL\ta", "[1/3] FAIL a 1.5 s", "[2/3] ok b 1.5 s", "[3/3] no tests c 1.5 s"]
