@@ -3,21 +3,21 @@
 # Runs the tests N times, and names each one that was not green each time: flaky.sh N [PART...]
 #
 # Each second run has another build beside it, at normal priority, as on the laptop of somebody who works meanwhile. What the
-# runs said is in build/flaky/. Needs root. SUITE is another command to run instead of the tests, RESULTS the directory in which
-# it leaves its reports, and BESIDE another command than the build.
+# runs said is in build/flaky/. Needs root. FLAKY_SUITE is another command to run instead of the tests, FLAKY_RESULTS
+# the directory in which it leaves its reports, and FLAKY_BESIDE another command than the build.
 set -u
 cd "$(dirname "$0")/.." || exit
 [[ "${1:-}" =~ ^[1-9][0-9]*$ ]] || { echo "usage: $0 N [PART...]" >&2; exit 2; }
 runs=$1
 shift
-results=${RESULTS:-$PWD/build/test-results}
+results=${FLAKY_RESULTS:-$PWD/build/test-results}
 logs=$(dirname "$results")/flaky
 folder=$(mktemp -d)
 beside=
 
 suite() {
-  if [ -n "${SUITE:-}" ]; then
-    bash -c "$SUITE"
+  if [ -n "${FLAKY_SUITE:-}" ]; then
+    bash -c "$FLAKY_SUITE"
   else
     tools/with-hugepages.sh "${HUGE_MB:-1024}" -- tools/test.sh "$@"
   fi
@@ -36,7 +36,7 @@ build_beside() {
 
 begin_beside() {
   set -m # a process group of its own
-  if [ -n "${BESIDE:-}" ]; then bash -c "$BESIDE" & else build_beside & fi
+  if [ -n "${FLAKY_BESIDE:-}" ]; then bash -c "$FLAKY_BESIDE" & else build_beside & fi
   beside=$!
   set +m
 }
@@ -50,7 +50,7 @@ trap 'end_beside; rm -rf "$folder"' EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
 
-[ -n "${SUITE:-}" ] || tools/build.sh || exit
+[ -n "${FLAKY_SUITE:-}" ] || tools/build.sh || exit
 rm -rf "$logs"
 mkdir -p "$logs"
 for ((n = 1; n <= runs; n++)); do
@@ -59,7 +59,7 @@ for ((n = 1; n <= runs; n++)); do
     with=beside
     begin_beside
   fi
-  rm -rf "$results" # what an earlier run reported is none of this one's
+  rm -f "$results"/{parts,second-tries} # what an earlier run reported is none of this one's
   SECONDS=0
   suite "$@" >"$logs/$n.log" 2>&1
   status=$?

@@ -197,6 +197,7 @@ tap to tap                        kernel bridge       0.85 (0.80 to 0.91)  0.9  
 def test_measure_finds_its_cases():
     names = {c.name.split()[0] for c in [*measure.go_cases(), *measure.script_cases(), *measure.bench_cases()]}
     assert {"script", "bench", "lab"} <= names
+    assert not list(measure.pytest_cases("tests/system/test_tools.py"))
     nodes = [c.name for c in measure.pytest_cases("tests/packet/test_interrupt.py")]
     assert any(n.startswith("pytest packet/test_interrupt.py::test_packets_wake_soon[") for n in nodes) and len(nodes) == len(set(nodes))
 
@@ -291,14 +292,14 @@ def test_no_test_has_a_new_limit_on_time():
     assert subprocess.run([timed.ROOT / "tools/timed.py"]).returncode == 0
 
 
-SUITE = """mkdir -p $RESULTS; n=$(cat {0}/n 2>/dev/null || echo 0); echo $((n + 1)) >{0}/n
+SUITE = """mkdir -p $FLAKY_RESULTS; n=$(cat {0}/n 2>/dev/null || echo 0); echo $((n + 1)) >{0}/n
 ls {0}/beside >>{0}/seen 2>&1
 [ $n != 4 ] || {{ echo killed; exit 137; }}
 red=; [ $n != 1 ] || red="<failure/>"; weak=; [ $n != 2 ] || weak="<failure/>"
-echo "<t><testcase name='sound'/><testcase name='moody'>$red</testcase><testcase name='luck'>$weak</testcase></t>" >$RESULTS/unit.xml
-[ -z "$weak" ] || printf 'unit\\tluck\\n' >$RESULTS/second-tries
+echo "<t><testcase name='sound'/><testcase name='moody'>$red</testcase><testcase name='luck'>$weak</testcase></t>" >$FLAKY_RESULTS/unit.xml
+[ -z "$weak" ] || printf 'unit\\tluck\\n' >$FLAKY_RESULTS/second-tries
 [ -z "$red" ]; status=$?
-echo "unit $status 1" >$RESULTS/parts
+echo "unit $status 1" >$FLAKY_RESULTS/parts
 exit $status
 """
 
@@ -308,7 +309,7 @@ def test_flaky_runs_the_tests_and_names_what_was_not_green_each_time(tmp_path):
     second and the fourth is ended with all that it has started."""
     beside = f"trap 'rm {tmp_path}/beside' EXIT; sleep 1000 & echo $! >>{tmp_path}/sleepers; touch {tmp_path}/beside; wait"
     wait = f"[ $(($(cat {tmp_path}/n 2>/dev/null || echo 0) % 2)) = 0 ] || until [ -e {tmp_path}/beside ]; do sleep 0.01; done; "
-    environment = os.environ | {"SUITE": wait + SUITE.format(tmp_path), "RESULTS": str(tmp_path / "results"), "BESIDE": beside}
+    environment = os.environ | {"FLAKY_SUITE": wait + SUITE.format(tmp_path), "FLAKY_RESULTS": str(tmp_path / "results"), "FLAKY_BESIDE": beside}
     done = subprocess.run([fuzz.ROOT / "tools/flaky.sh", "5"], env=environment, capture_output=True, text=True)
     assert done.returncode == 1, done.stderr
     assert [line.split(": ")[1] for line in done.stdout.splitlines() if line.startswith("==> flaky: run 5")] == ["run 5 of 5 (alone)"]
@@ -323,8 +324,8 @@ def test_flaky_runs_the_tests_and_names_what_was_not_green_each_time(tmp_path):
 
 
 def test_flaky_is_content_with_a_suite_that_is_green_each_time(tmp_path):
-    suite = "mkdir -p $RESULTS; echo \"<t><testcase name='sound'/></t>\" >$RESULTS/unit.xml; echo 'unit 0 1' >$RESULTS/parts"
-    environment = os.environ | {"SUITE": suite, "RESULTS": str(tmp_path / "results"), "BESIDE": "sleep 1000"}
+    suite = "mkdir -p $FLAKY_RESULTS; echo \"<t><testcase name='sound'/></t>\" >$FLAKY_RESULTS/unit.xml; echo 'unit 0 1' >$FLAKY_RESULTS/parts"
+    environment = os.environ | {"FLAKY_SUITE": suite, "FLAKY_RESULTS": str(tmp_path / "results"), "FLAKY_BESIDE": "sleep 1000"}
     done = subprocess.run([fuzz.ROOT / "tools/flaky.sh", "2"], env=environment, capture_output=True, text=True)
     assert done.returncode == 0 and done.stdout.endswith("0 of 2 runs had a failure, and 0 more a test that passed at the second try\n")
 
