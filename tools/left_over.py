@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What test runs that were killed have left on this machine.
 
-left_over.py          names it
-left_over.py --clean  ends the processes and removes the rest
-left_over.py --id PID prints the id of the run of that process, which all that it starts has in CORELANE_TEST_RUN
+left_over.py            names it
+left_over.py --clean    ends the processes and removes the rest
+left_over.py --at-end   the same, also for the processes of the run that calls it at its end
+left_over.py --id PID   prints the id of the run of that process, which all that it starts has in CORELANE_TEST_RUN
 
 A process is left over if its environment has the id of a run that has ended. The rest has the process id of its owner, which has
 ended, in its name: network namespaces, cgroups, links, mounts and directories. What others have is left alone, also where
@@ -84,8 +85,10 @@ def ourselves():
     return chain
 
 
-def processes():
-    return [pid for run, pids in runs().items() if ended(run) for pid in pids if pid not in ourselves()]
+def processes(at_end=False):
+    """Those of runs that have ended; at the end of a run also its own, without those that wait for this one."""
+    own = os.environ.get(VARIABLE) if at_end else None
+    return [pid for run, pids in runs().items() if run == own or ended(run) for pid in pids if pid not in ourselves()]
 
 
 def namespaces():
@@ -164,25 +167,25 @@ def clean(found):
             attempt(name, remove, name)
 
 
-def left_over():
-    return {"process": processes(), "namespace": namespaces(), "link": stale(listed("/sys/class/net"), LINKS), "cgroup": groups(),
+def left_over(at_end):
+    return {"process": processes(at_end), "namespace": namespaces(), "link": stale(listed("/sys/class/net"), LINKS), "cgroup": groups(),
             "folder": folders()}
 
 
 def main():
-    found = left_over()
+    found = left_over("--at-end" in sys.argv)
     for kind, names in found.items():
         for name in names:
             command = read(f"/proc/{name}/cmdline").replace(b"\0", b" ").decode(errors="replace")[:100] if kind == "process" else ""
             print(f"==> left over: {kind} {name} {command}".rstrip())
-    if sys.argv[1:] == ["--clean"]:
+    if len(sys.argv) > 1:
         clean(found)
 
 
 if __name__ == "__main__":
     if len(sys.argv) == 3 and sys.argv[1] == "--id":
         print(id_of(sys.argv[2]))
-    elif sys.argv[1:] in ([], ["--clean"]):
+    elif sys.argv[1:] in ([], ["--clean"], ["--at-end"]):
         main()
     else:
         sys.exit(__doc__)

@@ -324,5 +324,7 @@ for part in "${parts[@]}"; do
   step "test: $part took $((SECONDS - start)) s"
 done
 
+end_ahead
+tools/left_over.py --at-end
 /usr/bin/python3 tools/flaky.py --record "$results"
 /usr/bin/python3 tools/test_report.py "$results"

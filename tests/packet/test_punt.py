@@ -5,6 +5,7 @@ The guest is DPDK's testpmd, which sends a file in a loop into a memif: some mil
 """
 import contextlib
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -65,6 +66,8 @@ def playing(path, socket):
             assert p.poll() is None, "testpmd has ended"
         finally:
             p.kill()
+            p.wait()
+            shutil.rmtree(f"/run/dpdk/flood{os.getpid()}", ignore_errors=True)
 
 
 def most_passed(seconds, rate, burst):

@@ -358,6 +358,18 @@ def test_processes_of_a_run_that_was_killed_are_ended_and_no_others():
             p.wait()
 
 
+def test_a_run_names_its_own_processes_at_its_end_only(monkeypatch):
+    monkeypatch.setenv(left_over.VARIABLE, left_over.id_of(os.getpid()))
+    mine = asleep(os.environ[left_over.VARIABLE])
+    try:
+        assert mine.pid not in left_over.processes()
+        at_end = left_over.processes(at_end=True)
+        assert mine.pid in at_end and os.getpid() not in at_end
+    finally:
+        mine.kill()
+        mine.wait()
+
+
 def test_the_id_of_a_run_is_that_of_the_shell_that_asks():
     said = subprocess.run(["bash", "-c", f"id=$({fuzz.ROOT}/tools/left_over.py --id $$); {fuzz.ROOT}/tools/left_over.py --id $$; echo $id"],
                           capture_output=True, text=True, check=True).stdout.split()
