@@ -9,10 +9,12 @@ FLEET_TESTS = $(wildcard $(addprefix tests/system/test_,fabric.py bird.py gobgp.
 BENCH_MB ?= 2048
 BENCH_OUT ?= bench-results
 BENCH ?=
+ONLY ?=
+REPEAT ?= 3
 export PREFIX DESTDIR
 
 .DEFAULT_GOAL := help
-.PHONY: help deps deps-% build demo test lint format soak fleet fuzz fuzz-coverage api api-check graph bpf bpf-check bench bench-micro install uninstall deb clean
+.PHONY: help deps deps-% build demo test lint format soak fleet fuzz fuzz-coverage api api-check graph bpf bpf-check bench bench-micro measure install uninstall deb clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 14
@@ -33,7 +35,7 @@ demo: root-demo deps-demo ## two hosts, four overlays, real traffic (needs root;
 	@tools/build.sh
 	@tools/with-hugepages.sh $(HUGE_MB) -- bin/corelane lab demo $(if $(KEEP),--keep)
 
-test: root-test deps-test ## run all tests and count them (needs root; PARTS="unit packet" runs only those, FUZZ_SECONDS=60 fuzzes longer)
+test: root-test deps-test ## run all tests and count them (needs root; PARTS="unit packet" runs only those, LONG=1 makes all random rounds, SEED=7 repeats one, FUZZ_SECONDS=60 fuzzes longer)
 	@tools/build.sh
 	@tools/with-hugepages.sh $(HUGE_MB) -- tools/test.sh $(PARTS)
 
@@ -68,6 +70,11 @@ bench-micro: deps-test ## cycles per packet of each node and inner loop, and ins
 	@ninja -C build bench-programs
 	@for b in build/tests/perf/*_bench; do echo "==> bench: $$b"; $$b || exit; done
 	@tests/perf/instructions.sh
+
+measure: root-measure deps-test deps-bench ## hours: measure every promise about times and rates, three times (needs root; ONLY="bench restart" for one, REPEAT=1)
+	@tools/build.sh
+	@ninja -C build test-programs
+	@tools/with-hugepages.sh $(BENCH_MB) -- tools/measure.py --only "$(ONLY)" --repeat $(REPEAT)
 
 api: deps-test ## regenerate the Go side of the API, and its limits as C, from api/*.proto
 	@tools/api.sh

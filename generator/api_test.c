@@ -156,6 +156,7 @@ static void windows_then_the_total(void **state)
 	for (i = 0; i < 3; i++) {
 		w = next_window(stream);
 		assert_false(w->total);
+		// timed: a window has the length that was asked for, whenever the thread gets its CPU
 		assert_true(w->seconds > 0.019 && w->seconds < 0.021);
 		assert_int_equal(w->due, w->sent + w->no_room + w->late);
 		due += w->due;

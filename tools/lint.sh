@@ -69,6 +69,7 @@ check "names of static functions" tools/layers.py names
 check "hooks with room for one callback" tools/layers.py hooks
 check "pointers that are published too late" tools/layers.py publish
 check "links of pages" tools/links.py .
+check "limits on time in tests" tools/timed.py
 check "rows of fuzz targets" tools/fuzz.py check
 
 if [ ${#failed[@]} != 0 ]; then

@@ -24,6 +24,10 @@ second_try() { # KIND REPORT COMMAND...
   /usr/bin/python3 tools/second_try.py "$@"
 }
 
+# All processes of this run have it in their environment: if it is killed, the next run ends them.
+CORELANE_TEST_RUN=$(tools/left_over.py --id $$)
+export CORELANE_TEST_RUN
+
 step() { echo "==> $* (after $SECONDS s)"; }
 
 run_unit() { # BUILDDIR
@@ -38,10 +42,11 @@ run_unit() { # BUILDDIR
 # The JSON goes to the report; the terminal gets a line per package and the output of what failed.
 # Without -count=1, go hashes all the files that tests have read, for its cache: a minute for internal/cores.
 go_test() { # "[FLAG...]" PACKAGES...
-  local report
+  local report packages
   report=$results/$part.$((go_tests += 1)).go.json
+  packages=$(tools/go.sh list "${@:2}" | wc -l)
   # shellcheck disable=SC2086 # flags without blanks
-  tools/go.sh test -count=1 -json $1 "${@:2}" | tee "$report" | /usr/bin/python3 tools/test_report.py --go-progress
+  tools/go.sh test -count=1 -json $1 "${@:2}" | tee "$report" | /usr/bin/python3 tools/test_report.py --go-progress "$packages"
   # shellcheck disable=SC2086
   [ "${PIPESTATUS[0]}" = 0 ] || second_try go "$report" tools/go.sh test -count=1 $1
 }
@@ -87,7 +92,7 @@ workers_apart=(tests/packet/test_worker.py tests/packet/test_workers.py)
 timed=(tests/packet/test_{master,punt,meter,interrupt}.py)
 
 run_pytest() { # "PATH..." [SUITE [ARGUMENT...]]
-  local report=$results/$part${2:-}.xml pytest=(/usr/bin/python3 -m pytest -q -p no:cacheprovider)
+  local report=$results/$part${2:-}.xml pytest=(/usr/bin/python3 -m pytest -q -p no:cacheprovider -o console_output_style=count)
   # shellcheck disable=SC2086 # paths without blanks
   "${pytest[@]}" --durations=10 --durations-min=5 --junitxml="$report" "${@:3}" $1 || second_try pytest "$report" "${pytest[@]}"
 }
@@ -128,14 +133,14 @@ script_case() { # SCRIPT FILE [again]
 
 # System tests are pytest files and scripts named *_test.sh; a script skips with exit 77 and its last line as the reason.
 run_system() {
-  local script status=0 cases=
+  local script status=0 cases='' n=0 scripts
   ahead_cpus 3
   run_pytest tests/system "" "${by_two[@]}" "${system_alone[@]/#/--ignore=}" || status=1
   ahead_cpus 1
   run_pytest "${system_alone[*]}" .alone || status=1
-  for script in tests/system/*_test.sh; do
-    [ -x "$script" ] || continue
-    step "system: $(basename "$script")"
+  mapfile -t scripts < <(find tests/system -name '*_test.sh' -executable | sort)
+  for script in "${scripts[@]}"; do
+    step "system: $(basename "$script"), $((n += 1)) of ${#scripts[@]}"
     script_case "$script" "$results/script.last" || script_case "$script" "$results/script.last" again || status=1
     cases+=$(<"$results/script.last")
   done
@@ -214,14 +219,14 @@ run_lint() {
 }
 
 # One target; what it says stays together, because another one runs beside it.
-fuzz_target() { # PROGRAM
+fuzz_target() { # PROGRAM "N of M"
   local name log status=0
   name=$(basename "$1")
   log=$results/$name.log
   mkdir -p "build-asan/corpus/$name" "tests/fuzz/corpus/${name#fuzz_}"
   "$1" -max_total_time="$fuzz_seconds" -timeout=10 -rss_limit_mb=4096 -artifact_prefix="build-asan/$name-" \
     "build-asan/corpus/$name" "tests/fuzz/corpus/${name#fuzz_}" >"$log" 2>&1 || status=1
-  echo "fuzz: $name for $fuzz_seconds s: $(tail -n $((status ? 40 : 1)) "$log")"
+  echo "fuzz: $name, $2, for $fuzz_seconds s: $(tail -n $((status ? 40 : 1)) "$log")"
   fuzz_case "$name" $status >"$results/$name.case"
 }
 
@@ -232,14 +237,15 @@ fuzz_case() { # NAME STATUS
 }
 
 run_fuzz() {
-  local target status=0
+  local target targets status=0 n=0
   end_ahead
   export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
   build_asan fuzz-targets || return 1
-  for target in build-asan/tests/fuzz/fuzz_*; do
-    [ -f "$target" ] && [ -x "$target" ] || continue
+  mapfile -t targets < <(find build-asan/tests/fuzz -maxdepth 1 -name 'fuzz_*' -type f -executable | sort)
+  for target in "${targets[@]}"; do
     [ "$(jobs -rp | wc -l)" -lt 2 ] || wait -n
-    fuzz_target "$target" &
+    n=$((n + 1)) # here, because a job has its own
+    fuzz_target "$target" "$n of ${#targets[@]}" &
   done
   wait
   step "fuzz: bugs that are planted are found"
@@ -273,11 +279,11 @@ run_sanitize() (
 # under load, routes, MACs and rules that change while they are looked up, memif peers that come and go. DPDK's own code is
 # not instrumented; its inline functions are, with locks and rings of the compiler's atomics.
 run_races() {
-  local status=0 name result cases=
+  local status=0 name result cases='' n=0
   build_tsan || return 1
   for name in "${racing[@]}"; do
     result=
-    step "races: $name"
+    step "races: $name, $((n += 1)) of ${#racing[@]}"
     TSAN_OPTIONS="halt_on_error=1 suppressions=$PWD/tests/tsan.txt" build-tsan/dataplane/"$name" ||
       { status=1 && result="<failure message='see above'/>"; }
     cases+="<testcase classname='races' name='$name'>$result</testcase>"
@@ -300,13 +306,14 @@ exists() { # does the repository have this part?
 rm -rf "$results"
 mkdir -p "$results"
 ninja -C build test-programs || exit
+done_parts=0
 for part in "${parts[@]}"; do
   if ! exists "$part"; then
     echo "$part 1 0" >>"$results/parts"
     echo "tests/$part is missing" >&2
     continue
   fi
-  step "test: $part"
+  step "test: $part, part $((done_parts += 1)) of ${#parts[@]}"
   start=$SECONDS
   case $part in
     unit) run_unit build ;;
@@ -314,7 +321,10 @@ for part in "${parts[@]}"; do
     *) "run_$part" ;;
   esac
   echo "$part $? $((SECONDS - start))" >>"$results/parts"
+  step "test: $part took $((SECONDS - start)) s"
 done
 
+end_ahead
+tools/left_over.py --at-end
 /usr/bin/python3 tools/flaky.py --record "$results"
 /usr/bin/python3 tools/test_report.py "$results"

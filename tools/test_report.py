@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Counts what the test runners reported.
 
-test_report.py DIRECTORY     prints a table of all parts; fails if one failed
-test_report.py --go-progress reads `go test -json`, prints a line per package and the output of failed tests
+test_report.py DIRECTORY       prints a table of all parts; fails if one failed
+test_report.py --go-progress N reads `go test -json` of N packages, prints a line of each and the output of failed tests
 """
 import glob
 import json
@@ -71,8 +71,8 @@ def count_go(path, count):
                 count.skipped.append((name, words[-1] if words else "no reason given"))
 
 
-def go_progress():
-    output = {}
+def go_progress(packages):
+    output, ended = {}, 0
     for e in go_events(sys.stdin):
         package, action = e.get("Package", e.get("ImportPath", "")), e["Action"]
         key = (package, e.get("Test"))
@@ -82,8 +82,10 @@ def go_progress():
             print(e["Output"], end="", flush=True)
         elif action == "fail":
             print("".join(output.get(key, [])), end="", flush=True)
-        elif action == "pass" and "Test" not in e:
-            print(f"ok {package} {e.get('Elapsed', 0):.1f} s", flush=True)
+        if action in ("pass", "fail", "skip") and "Test" not in e:
+            ended += 1
+            word = {"pass": "ok", "fail": "FAIL", "skip": "no tests"}[action]
+            print(f"[{ended}/{packages}] {word} {package} {e.get('Elapsed', 0):.1f} s", flush=True)
 
 
 def second_tries(directory):
@@ -95,9 +97,8 @@ def second_tries(directory):
         return []
 
 
-def report(directory):
-    total = Count()
-    rows = []
+def parts_of(directory):
+    """Each part of a run: its name, what its runners counted, and the seconds that it took."""
     again = second_tries(directory)
     with open(os.path.join(directory, "parts"), encoding="utf-8") as f:
         parts = [line.split() for line in f]
@@ -117,7 +118,14 @@ def report(directory):
         if count.failed == 0 and (status != "0" or count.passed == 0):
             count.failed = 1
             count.failures.append("the runner itself failed" if status != "0" else "nothing ran")
-        rows.append((part, count, seconds))
+        yield part, count, seconds
+
+
+def report(directory):
+    total = Count()
+    again = second_tries(directory)
+    rows = list(parts_of(directory))
+    for part, count, _ in rows:
         total.passed += count.passed
         total.failed += count.failed
         total.skipped += [(f"{part}: {name}", why) for name, why in count.skipped]
@@ -140,9 +148,9 @@ def report(directory):
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 2:
+    if len(sys.argv) == 3 and sys.argv[1] == "--go-progress":
+        go_progress(sys.argv[2])
+    elif len(sys.argv) != 2:
         sys.exit(__doc__)
-    if sys.argv[1] == "--go-progress":
-        go_progress()
     else:
         sys.exit(report(sys.argv[1]))

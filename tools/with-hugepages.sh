@@ -3,18 +3,20 @@
 # Runs a command with free hugepages, then puts the host back as it was: with-hugepages.sh MEGABYTES -- COMMAND...
 #
 # Several may run at once: the first records what the host had, the last to end restores it. One that was killed with
-# SIGKILL is noticed by the next. When the kernel cannot give the pages, the command runs all the same: corelaned works
+# SIGKILL is noticed by the next, which also removes what tests have left that were killed (tools/left_over.py). When the kernel cannot give the pages, the command runs all the same: corelaned works
 # without them and says what that costs.
 set -eu
 [ $# -ge 3 ] && [ "$2" = -- ] || { echo "usage: $0 MEGABYTES -- COMMAND..." >&2; exit 2; }
 megabytes=$1
 shift 2
 
-state=/run/corelane-hugepages
-pool=/proc/sys/vm/nr_hugepages
+vm=${CORELANE_VM:-/proc/sys/vm} # CORELANE_VM, CORELANE_MEMINFO and CORELANE_HUGEPAGES are other ones in the test of this script
+memory=${CORELANE_MEMINFO:-/proc/meminfo}
+state=${CORELANE_HUGEPAGES:-/run/corelane-hugepages}
+pool=$vm/nr_hugepages
 mount_point=/dev/hugepages
 
-meminfo() { sed -n "s/^$1: *\([0-9]*\).*/\1/p" /proc/meminfo; }
+meminfo() { sed -n "s/^$1: *\([0-9]*\).*/\1/p" "$memory"; }
 
 locked() { # runs a function while no other instance changes the pool
   exec 9>/run/lock/corelane-hugepages
@@ -34,7 +36,7 @@ others_alive() {
 }
 
 acquire() {
-  local pages free
+  local pages free now
   mkdir -p "$state"
   if ! others_alive && [ -e "$state/pages" ]; then
     restore # left by an instance that was killed
@@ -45,8 +47,13 @@ acquire() {
   pages=$(((megabytes * 1024 + $(meminfo Hugepagesize) - 1) / $(meminfo Hugepagesize)))
   free=$(meminfo HugePages_Free)
   if [ "$free" -lt "$pages" ]; then
+    # A hugepage is contiguous memory, of which there may be none after hours of work, although most memory is free.
+    echo 1 >"$vm/compact_memory" || true
     echo $(($(cat "$pool") + pages - free)) >"$pool" || true
-    echo "==> hugepages: $free free before, $(meminfo HugePages_Free) free now, $pages wanted (given back at the end)"
+    now=$(meminfo HugePages_Free)
+    echo "==> hugepages: $free free before, $now free now, $pages wanted (given back at the end)"
+    [ "$now" -ge "$pages" ] ||
+      echo "==> hugepages: the kernel has no more: $(($(meminfo MemAvailable) / 1024)) MB are available, not all of it contiguous"
   fi
   if ! grep -q '^[^ ]* [^ ]* hugetlbfs ' /proc/mounts; then
     mkdir -p "$mount_point"
@@ -66,6 +73,7 @@ release() {
 }
 
 [ -w "$pool" ] || { echo "==> hugepages: $pool is not writable; going on without" >&2; exec "$@"; }
+"$(dirname "$0")/left_over.py" --clean || true
 trap 'locked release' EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM

@@ -43,6 +43,7 @@ static void reports(void **state)
 	assert_int_equal(others, 2); // a second listener does not replace the first
 	e = event_after(number);
 	assert_non_null(e);
+	// timed: a minute is the patience of all tests
 	assert_true(e->number == number + 1 && e->time_ns >= before && e->time_ns < before + 60000000000u);
 	assert_string_equal(e->kind->name, "test_first");
 	assert_int_equal(e->kind->severity, EVENT_WARNING);

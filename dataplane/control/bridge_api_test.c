@@ -213,6 +213,7 @@ static void mac_list(void **state)
 	assert_string_equal(got[0]->bridge, "one");
 	assert_string_equal(got[0]->port, "p1");
 	assert_true(got[0]->learnt);
+	// timed: the fixture steps the clock
 	assert_true(got[0]->age_seconds >= 4 && got[0]->age_seconds <= 5);
 	assert_string_equal(got[1]->mac, "02:00:00:00:00:0b");
 	assert_int_equal(got[1]->nexthop, 101);

@@ -17,6 +17,7 @@
 #include "flow/flow.h"
 #include "policy/rules.h"
 #include "testing/router_fixture.h"
+#include "testing/wait_until.h"
 #include "worker/worker.h"
 
 #define ROUNDS 40
@@ -164,11 +165,8 @@ static void loop(void)
 static void until_polled(void)
 {
 	uint64_t want = __atomic_load_n(&polled, __ATOMIC_RELAXED) + 100;
-	unsigned i;
 
-	for (i = 0; i < 20000 && __atomic_load_n(&polled, __ATOMIC_RELAXED) < want; i++)
-		usleep(100);
-	assert_true(__atomic_load_n(&polled, __ATOMIC_RELAXED) >= want);
+	assert_true(wait_until(__atomic_load_n(&polled, __ATOMIC_RELAXED) >= want));
 }
 
 // A change is refused, and changes nothing, if the machine has not run a worker for too long.

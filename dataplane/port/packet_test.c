@@ -20,7 +20,7 @@
 #include "port/port_fixture.h"
 
 #define MOST 200 // packets of a case
-#define WAIT_MS 3000
+#define WAIT_MS 60000
 
 static struct port *ends[2];
 

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/corelane/corelane/internal/input"
+	"github.com/corelane/corelane/internal/rounds"
 )
 
 // TestMain is also the program of the kill tests: with CORES_KILL=N it kills itself at the Nth point between two
@@ -122,13 +123,14 @@ func TestKilledAnywhere(t *testing.T) {
 }
 
 func killedAnywhere(t *testing.T, version int) {
-	for at := 1; ; at++ {
+	step, kills := rounds.Step(4), 0
+	for at := 1; ; at += step {
 		root, changes := all(t, version)
 		before, dir := snapshot(t, root), t.TempDir()
 		writeChanges(t, filepath.Join(dir, "changes"), changes)
 		killed := end(t, "apply", root, dir, at)
 		again := 0
-		if at%40 == 0 || !killed { // then kill rollbacks too, each one step later than the one before
+		if at%40 < step || !killed { // then kill rollbacks too, each one step later than the one before
 			for again = 1; end(t, "rollback", root, dir, again); again++ {
 			}
 		}
@@ -139,9 +141,10 @@ func killedAnywhere(t *testing.T, version int) {
 			t.Fatalf("apply killed at %d, rollbacks %d:\n%s", at, again, diff)
 		}
 		if !killed {
-			t.Logf("killed at %d points of apply, and at %d of rollback", at-1, again-1)
+			t.Logf("killed at %d points of apply, and at %d of rollback", kills, again-1)
 			return
 		}
+		kills++
 	}
 }
 

@@ -203,7 +203,7 @@ func TestPlanOfAnotherMachine(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	err = Watch(ctx, Options{Plan: p, Every: time.Hour, Report: func(e Event) { t.Errorf("reported: %s", e) }})
 	if !input.Is(err) || !strings.Contains(err.Error(), "it was made for quad, not for ") {

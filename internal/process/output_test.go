@@ -23,6 +23,7 @@ func TestOutput(t *testing.T) {
 	}
 	c = Command{Argv: []string{"sleep", "60"}}
 	gone := errors.New("nobody waits")
+	// timed: it is to expire
 	ctx, cancel := context.WithTimeoutCause(t.Context(), 10*time.Millisecond, gone)
 	defer cancel()
 	if _, err := c.Output(ctx, nil); !errors.Is(err, gone) {

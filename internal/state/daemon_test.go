@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/corelane/corelane/internal/api"
+	"github.com/corelane/corelane/internal/rounds"
 )
 
 // startDaemon runs the corelaned that the variable CORELANED names, in a network namespace of its own.
@@ -62,7 +63,7 @@ func TestDaemonBecomesAnyState(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for seed := range uint64(60) {
+	rounds.Seeds(t, 20, 60, func(seed uint64) {
 		want := randomState(rand.New(rand.NewPCG(seed, 4)))
 		want.Workers = started.Workers // their CPUs depend on the machine
 		have, err := Read(t.Context(), c)
@@ -85,5 +86,5 @@ func TestDaemonBecomesAnyState(t *testing.T) {
 		} else if back, err := Load("export", []byte(text)); err != nil || len(Diff(back, have)) > 0 {
 			t.Fatalf("seed %d: the export is not the state: %v\n%s", seed, err, text)
 		}
-	}
+	})
 }

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
+	"github.com/corelane/corelane/internal/rounds"
 )
 
 func planned(t *testing.T, ops []Op) string {
@@ -26,7 +27,7 @@ func planned(t *testing.T, ops []Op) string {
 
 // Applying the difference of two states to a node in one of them brings it into the other.
 func TestDiffTurnsAnyStateIntoAnyOther(t *testing.T) {
-	for seed := range uint64(150) {
+	rounds.Seeds(t, 30, 150, func(seed uint64) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		m := newModel()
 		c := m.serve(t)
@@ -51,19 +52,16 @@ func TestDiffTurnsAnyStateIntoAnyOther(t *testing.T) {
 				t.Fatalf("seed %d step %d: %d routes too many", seed, step, n)
 			}
 		}
-		if t.Failed() {
-			return
-		}
-	}
+	})
 }
 
 func TestDiffOfEqualStatesIsEmpty(t *testing.T) {
-	for seed := range uint64(200) {
+	rounds.Seeds(t, 40, 200, func(seed uint64) {
 		s := randomState(rand.New(rand.NewPCG(seed, 2)))
 		if ops := Diff(s, s); len(ops) > 0 {
 			t.Fatalf("seed %d:\n%s", seed, planned(t, ops))
 		}
-	}
+	})
 }
 
 const baseYAML = `

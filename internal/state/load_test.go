@@ -16,6 +16,7 @@ import (
 
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
 	"github.com/corelane/corelane/internal/limits"
+	"github.com/corelane/corelane/internal/rounds"
 )
 
 var update = flag.Bool("update", false, "write the files that docs/ has from this package")
@@ -58,7 +59,7 @@ func equalStates(a, b *State) bool {
 }
 
 func TestWriteAndLoadGiveTheSameState(t *testing.T) {
-	for seed := range uint64(500) {
+	rounds.Seeds(t, 100, 500, func(seed uint64) {
 		s := randomState(rand.New(rand.NewPCG(seed, 3)))
 		text := write(t, s)
 		back, err := Load("written.yaml", []byte(text))
@@ -71,7 +72,7 @@ func TestWriteAndLoadGiveTheSameState(t *testing.T) {
 		if again := write(t, back); again != text {
 			t.Fatalf("seed %d: written differently the second time:\n%s\n%s", seed, text, again)
 		}
-	}
+	})
 }
 
 // The example of the documentation has every field, and an export of it reads back as the same state.

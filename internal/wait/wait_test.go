@@ -34,6 +34,7 @@ func TestUntil(t *testing.T) {
 		t.Error("failed at the second call:", calls, err)
 	}
 	late := errors.New("late")
+	// timed: it is to expire
 	ctx, cancel := context.WithTimeoutCause(ctx, 5*time.Millisecond, late)
 	defer cancel()
 	if err := Until(ctx, time.Millisecond, count(-1, nil)); !errors.Is(err, late) || calls < 1 {

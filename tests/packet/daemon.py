@@ -38,7 +38,7 @@ def own_namespace():
 class Daemon:
     def __init__(self, *options):
         options += tuple(os.environ.get("CORELANED_OPTIONS", "").split())
-        self.dir = tempfile.mkdtemp(prefix="corelane-packet-")
+        self.dir = tempfile.mkdtemp(prefix=f"corelane-packet-{os.getpid()}-")
         if "--user" in options:
             shutil.chown(self.dir, options[options.index("--user") + 1])
         self.socket = os.path.join(self.dir, "corelaned.sock")

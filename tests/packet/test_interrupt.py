@@ -173,6 +173,7 @@ def test_packets_wake_soon(daemon, kind):
             pass_them, some = pass_some(w, ALL_PAUSES, back)
             pass_them()
             seconds += some
+        print(f"measured: median until a frame passes {statistics.median(seconds) * 1e3:.2f} ms, at most {BOUND * 100:g} ms")
         assert statistics.median(seconds) < BOUND / 10
         assert sum(s > BOUND * 0.9 for s in seconds) <= 2  # the machine may have been busy
 
@@ -264,8 +265,9 @@ def test_changes_take_effect_at_once(daemon):
         for i in range(20):
             asking.append(seconds_of(lambda: daemon.cli("port", "show", "a")))
             giving.append(seconds_of(lambda n=i: daemon.cli("port", "assign", "a", "--queue", 0, "--worker", (n + 1) % 2)))
-        print(statistics.median(asking), statistics.median(giving))
-        assert statistics.median(giving) < statistics.median(asking) + BOUND / 2
+        longer = statistics.median(giving) - statistics.median(asking)
+        print(f"measured: move beyond a question {longer * 1e3:.1f} ms, at most {BOUND * 500:g} ms")
+        assert longer < BOUND / 2
         assert seconds_of(lambda: daemon.cli("worker", "add", 5, "--cpu", CPU, "--idle", "interrupt")) < 2
         assert seconds_of(lambda: daemon.cli("worker", "del", 5)) < 2
 

@@ -43,6 +43,7 @@ def assert_short_turns(request):
         work = ", ".join(f"{w['name']} {int(w['longest_ns']) / 1e6:.0f}" for w in m["work"][:4])
         print(f"{what}: longest turn {int(m['own_ns']) / 1e6:.0f} ms ({m['own_work']}); with waits for a CPU "
               f"{int(m['times']['max_ns']) / 1e6:.0f} ms; longest work in ms: {work}")
+        print(f"measured: {what}: longest turn {int(m['own_ns']) / 1e6:.0f} ms, at most 100 ms")
         assert request.param == "counted" or int(m["long_turns"]) == before, (what, m["own_work"], m["own_ns"])
     return check
 

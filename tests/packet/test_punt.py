@@ -5,6 +5,7 @@ The guest is DPDK's testpmd, which sends a file in a loop into a memif: some mil
 """
 import contextlib
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -65,6 +66,8 @@ def playing(path, socket):
             assert p.poll() is None, "testpmd has ended"
         finally:
             p.kill()
+            p.wait()
+            shutil.rmtree(f"/run/dpdk/flood{os.getpid()}", ignore_errors=True)
 
 
 def most_passed(seconds, rate, burst):
@@ -178,6 +181,8 @@ def test_a_flood_delays_nobody(router, family, frames):
         begin = time.monotonic()
         for _ in range(10):
             router.cli("status")
-        assert time.monotonic() - begin < 10  # 0.1 s are usual
+        seconds = time.monotonic() - begin  # 0.1 s are usual
+        print(f"measured: ten calls {seconds:.2f} s, at most 10 s")
+        assert seconds < 10
         assert long_turns(router) == before
         assert "punt_full" not in drops_of(router, "flood")

@@ -147,7 +147,9 @@ def test_an_empty_loop_is_short(daemon):
     daemon.cli("debug", "delay", "--worker", 0, "--us", 1000)
     assert int(observe(daemon, 100)["empty"]["p50_ns"]) < 20_000_000
     daemon.cli("debug", "delay", "--worker", 0, "--us", 0)
-    assert int(observe(daemon, 1000)["empty"]["p50_ns"]) < 1_000_000
+    shortly = int(observe(daemon, 1000)["empty"]["p50_ns"])
+    print(f"measured: median of empty loops {shortly / 1e3:.1f} us, at most 1000 us")
+    assert shortly < 1_000_000
 
 
 def taken_of(seen):

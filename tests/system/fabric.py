@@ -35,7 +35,7 @@ class Reflector:
 
     def __init__(self, namespace, clients):
         self.namespace, self.clients = namespace, clients
-        self.dir = tempfile.TemporaryDirectory(prefix="corelane-reflector-")
+        self.dir = tempfile.TemporaryDirectory(prefix=f"corelane-reflector-{os.getpid()}-")
         os.chmod(self.dir.name, 0o777)
         self.config = self.path("config")
         with open(self.config, "w", encoding="utf-8") as f:
@@ -122,7 +122,7 @@ template bgp node {{
 @functools.cache
 def gobgp_reflector():
     """Builds tests/system/reflector with the flags of bin/, whose packages need not be compiled again then."""
-    folder = tempfile.TemporaryDirectory(prefix="corelane-gobgp-")
+    folder = tempfile.TemporaryDirectory(prefix=f"corelane-gobgp-{os.getpid()}-")
     atexit.register(folder.cleanup)
     program = os.path.join(folder.name, "reflector")
     done = subprocess.run([os.path.join(ROOT, "tools", "go.sh"), "build", "-buildvcs=false", "-trimpath", "-buildmode=pie", "-o", program,
@@ -152,7 +152,7 @@ class Frr:
 
     def __init__(self, fabric, number, password=""):
         self.address, self.password = f"192.0.2.{number}", password
-        self.dir = tempfile.TemporaryDirectory(prefix="corelane-vtep-")
+        self.dir = tempfile.TemporaryDirectory(prefix=f"corelane-vtep-{os.getpid()}-")
         os.chmod(self.dir.name, 0o777)
         self.stack = contextlib.ExitStack()
         self.stack.callback(self.dir.cleanup)
@@ -286,7 +286,7 @@ class Node:
     def __init__(self, fabric, number, peer=""):
         self.number, self.fabric = number, fabric
         self.address = f"192.0.2.{number}"
-        self.dir = tempfile.TemporaryDirectory(prefix="corelane-fabric-")
+        self.dir = tempfile.TemporaryDirectory(prefix=f"corelane-fabric-{os.getpid()}-")
         self.intent = os.path.join(self.dir.name, "intent")
         os.mkdir(self.intent)
         self.socket = os.path.join(self.dir.name, "agent.sock")

@@ -19,7 +19,7 @@ class Router:
     def __init__(self, *options):
         self.options = options
         self.memory = ["--no-huge", "--memory", "256"]
-        self.dir = tempfile.mkdtemp(prefix="corelane-restart-")
+        self.dir = tempfile.mkdtemp(prefix=f"corelane-restart-{os.getpid()}-")
         os.chmod(self.dir, 0o755)
         self.state = os.path.join(self.dir, "state")
         self.socket = os.path.join(self.dir, "run", "corelaned.sock")

@@ -36,7 +36,7 @@ class OpenVSwitch:
     """An Open vSwitch with its own database and directory; the machine's is not touched."""
 
     def __init__(self, namespace):
-        self.dir = tempfile.TemporaryDirectory(prefix="corelane-ovs-")
+        self.dir = tempfile.TemporaryDirectory(prefix=f"corelane-ovs-{os.getpid()}-")
         self.env = {**os.environ, **{f"OVS_{name}": self.dir.name for name in ("RUNDIR", "DBDIR", "LOGDIR", "SYSCONFDIR")}}
         self.processes = []
         database = self.path("conf.db")

@@ -7,6 +7,7 @@ that sends with ever new source MACs.
 """
 import contextlib
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -71,6 +72,8 @@ def flood(daemon, what):
             assert p.poll() is None, "the attacker has ended"
         finally:
             p.kill()
+            p.wait()
+            shutil.rmtree(f"/run/dpdk/noisy{os.getpid()}", ignore_errors=True)
 
 
 def dropped(daemon, port):

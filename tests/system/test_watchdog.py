@@ -22,7 +22,7 @@ DELAY_US = 60_000_000  # of each loop, until it is ended
 @pytest.fixture
 def notified(monkeypatch):
     """The socket that gets the notifications; any user may send."""
-    with tempfile.TemporaryDirectory(prefix="corelane-watchdog-") as folder, socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as s:
+    with tempfile.TemporaryDirectory(prefix=f"corelane-watchdog-{os.getpid()}-") as folder, socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as s:
         path = os.path.join(folder, "notify")
         s.bind(path)
         os.chmod(folder, 0o755)
@@ -49,7 +49,7 @@ def wait_for(s, text):
 
 def is_quiet(s):
     """Nothing is sent for QUIET_S after what was sent before."""
-    s.settimeout(QUIET_S)
+    s.settimeout(QUIET_S)  # timed: it is to pass, and wait_for_quiet tries again
     try:
         s.recv(100)
         return False

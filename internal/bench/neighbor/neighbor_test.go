@@ -415,6 +415,7 @@ func (idleGuest) close() error       { return nil }
 func TestReconnectingGuestRests(t *testing.T) {
 	for _, refusal := range []error{nil, unix.ECONNREFUSED, errNotServed} {
 		tries := 0
+		// timed: it is to expire
 		ctx, stop := context.WithTimeout(t.Context(), 20*time.Millisecond)
 		began := time.Now()
 		done, err := attackAs(ctx, func() (guest, error) { tries++; return idleGuest{}, refusal }, true)

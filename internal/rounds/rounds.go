@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package rounds decides how many rounds random and exhaustive tests make: a share of them in `make test`, all with
+// LONG=1, and a single one with SEED=N, which repeats the round that a failed test has named.
+package rounds
+
+import (
+	"os"
+	"strconv"
+	"testing"
+)
+
+func long() bool { return os.Getenv("LONG") == "1" }
+
+// Seeds calls f with the seeds below some, or below all with LONG=1, or with that of SEED, until the test has failed.
+// Then it prints the seed.
+func Seeds(t *testing.T, some, all uint64, f func(seed uint64)) {
+	t.Helper()
+	seed, end := uint64(0), some
+	if long() {
+		end = all
+	}
+	if text := os.Getenv("SEED"); text != "" {
+		var err error
+		if seed, err = strconv.ParseUint(text, 10, 64); err != nil {
+			t.Fatalf("SEED: %v", err)
+		}
+		end = seed + 1
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("SEED=%d repeats it", seed)
+		}
+	})
+	for {
+		if f(seed); t.Failed() || seed+1 >= end {
+			return
+		}
+		seed++
+	}
+}
+
+// Step is how far an exhaustive test goes on after each round: 1 with LONG=1, so that it leaves out nothing.
+func Step(some int) int {
+	if long() {
+		return 1
+	}
+	return some
+}
