@@ -3,8 +3,8 @@
 # Runs a command with free hugepages, then puts the host back as it was: with-hugepages.sh MEGABYTES -- COMMAND...
 #
 # Several may run at once: the first records what the host had, the last to end restores it. One that was killed with
-# SIGKILL is noticed by the next, which also removes what tests have left that were killed (tools/left_over.py). When the kernel cannot give the pages, the command runs all the same: corelaned works
-# without them and says what that costs.
+# SIGKILL is noticed by the next, which also removes what tests have left that were killed (tools/left_over.py). When the
+# kernel cannot give the pages, the command runs all the same: corelaned works without them and says what that costs.
 set -eu
 [ $# -ge 3 ] && [ "$2" = -- ] || { echo "usage: $0 MEGABYTES -- COMMAND..." >&2; exit 2; }
 megabytes=$1
