@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/queue.h>
 
 #include "policy/rules_private.h"
 #include "worker/worker.h"
@@ -15,6 +16,14 @@ static uint64_t *hits;   // [WORKER_MAX][RULE_SLOTS]; each worker: rw its own ro
 static uint32_t *unused; // stack of free slots that were in use before
 static uint32_t n_unused, next;
 static uint32_t touched[WORKER_MAX]; // first slot of each worker whose page may not be there yet
+
+struct slots { // of rules that are gone
+	STAILQ_ENTRY(slots) next;
+	size_t n;
+	uint32_t *slot;
+};
+static STAILQ_HEAD(, slots) leaving = STAILQ_HEAD_INITIALIZER(leaving);
+static uint32_t n_leaving;
 
 int rule_slots_init(void)
 {
@@ -28,8 +37,24 @@ int rule_slots_init(void)
 	return hits == MAP_FAILED || unused == NULL ? -ENOMEM : 0;
 }
 
+static uint32_t rules_hits_leave(void)
+{
+	struct slots *s = STAILQ_FIRST(&leaving);
+	uint32_t slot = s->slot[--s->n];
+
+	n_leaving--;
+	if (s->n == 0) {
+		STAILQ_REMOVE_HEAD(&leaving, next);
+		free(s->slot);
+		free(s);
+	}
+	return slot;
+}
+
 void rule_slots_fini(void)
 {
+	while (n_leaving > 0)
+		rules_hits_leave();
 	munmap(hits, (size_t)WORKER_MAX * RULE_SLOTS * sizeof(*hits));
 	free(unused);
 	unused = NULL;
@@ -49,16 +74,20 @@ static void rules_hits_touch(unsigned worker)
 
 void rule_slots_poll(void)
 {
-	unsigned left = TURN_PAGES;
+	unsigned left = TURN_PAGES, i;
 	struct worker *w;
 
 	for (w = worker_next(NULL); w; w = worker_next(w))
 		for (; left > 0 && touched[w->id] < next; left--)
 			rules_hits_touch(w->id);
+	for (i = 0; i < RULE_SLOTS_TURN && n_leaving > 0; i++)
+		rule_slot_put(rules_hits_leave());
 }
 
 uint32_t rule_slot_get(void)
 {
+	if (n_unused == 0 && n_leaving > 0)
+		rule_slot_put(rules_hits_leave());
 	if (n_unused > 0)
 		return unused[--n_unused];
 	if (next == RULE_SLOTS)
@@ -78,9 +107,29 @@ void rule_slot_put(uint32_t slot)
 	unused[n_unused++] = slot;
 }
 
+void rule_slots_put(uint32_t *slot, size_t n)
+{
+	struct slots *s = n > 0 ? malloc(sizeof(*s)) : NULL;
+
+	if (s) {
+		*s = (struct slots){.n = n, .slot = slot};
+		STAILQ_INSERT_TAIL(&leaving, s, next);
+		n_leaving += (uint32_t)n;
+		return;
+	}
+	while (n > 0)
+		rule_slot_put(slot[--n]);
+	free(slot);
+}
+
 unsigned rule_slots_left(void)
 {
-	return n_unused + RULE_SLOTS - next;
+	return n_unused + n_leaving + RULE_SLOTS - next;
+}
+
+unsigned rule_slots_leaving(void)
+{
+	return n_leaving;
 }
 
 void rules_hit(const struct rule_verdict *v)

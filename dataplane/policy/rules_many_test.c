@@ -316,11 +316,40 @@ static void changes_under_traffic(void **state)
 	assert_in_range(mallinfo2().uordblks, 0, heap + 65536);
 }
 
+// The counters of a list that is deleted are cleared in steps. Those that are not cleared yet are not lost to others.
+static void deleted_in_steps(void **state)
+{
+	struct rule_list *l = rules_test_list("large", false);
+	struct rule *r = calloc(4096, sizeof(*r));
+	unsigned left, i;
+
+	while (rule_slots_leaving() > 0) // those of other tests
+		rules_poll();
+	left = rule_slots_left();
+	for (i = 0; i < 4096; i++)
+		r[i] = (struct rule){.id = i + 1, .proto = 6, .ports = {{0, 65535}, {(uint16_t)i, (uint16_t)i}}};
+	assert_int_equal(rules_add(l, r, 4096, false, &rules_test_err), 0);
+	free(r);
+	assert_int_equal(rule_slots_left(), left - 4096);
+	assert_int_equal(rule_list_del("large", &rules_test_err), 0);
+	rcu_poll();
+	assert_int_equal(rule_slots_left(), left + 1);
+	for (i = 4096 + 1; i > RULE_SLOTS_TURN; i -= RULE_SLOTS_TURN) {
+		assert_int_equal(rule_slots_leaving(), i);
+		rules_poll();
+	}
+	assert_int_equal(rule_slots_leaving(), i);
+	rules_poll();
+	assert_int_equal(rule_slots_leaving(), 0);
+	assert_int_equal(rule_slots_left(), left + 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(shadows_of_many),
 		cmocka_unit_test(many),
+		cmocka_unit_test(deleted_in_steps),
 		cmocka_unit_test(changes_under_traffic),
 	};
 

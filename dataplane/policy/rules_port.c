@@ -56,12 +56,9 @@ struct retired {
 static void rules_port_retire(void *arg)
 {
 	struct retired *r = arg;
-	size_t i;
 
 	rules_set_free(r->set);
-	for (i = 0; i < r->n; i++)
-		rule_slot_put(r->slots[i]);
-	free(r->slots);
+	rule_slots_put(r->slots, r->n);
 	free(r);
 }
 

@@ -73,8 +73,12 @@ int rule_slots_init(void);
 void rule_slots_fini(void);
 uint32_t rule_slot_get(void); // 0: none left
 void rule_slot_put(uint32_t slot);
+// The same for many, whose array it frees. The counters of all workers are cleared by rule_slots_poll().
+void rule_slots_put(uint32_t *slot, size_t n);
 unsigned rule_slots_left(void);
-void rule_slots_poll(void); // allocates the counters of workers, some at a time
+unsigned rule_slots_leaving(void); // of them: to be cleared
+#define RULE_SLOTS_TURN 1024       // that one rule_slots_poll() clears
+void rule_slots_poll(void);        // allocates the counters of workers and clears them, some at a time
 uint64_t *rules_hits_counter(unsigned worker, uint32_t slot);
 
 // rules_port.c
