@@ -5,8 +5,8 @@
 // Four kinds of threads meet here:
 //  - "vhost-front" talks to the front ends (vhost_front.h). It hands on the messages that it accepts to a socket of the
 //    library's that nobody else can reach, and pauses the port while a message changes what workers use.
-//  - librte_vhost's "vhost-events" handles these messages and calls back. The callbacks change the words below and kick
-//    the master. Both threads are created by rte_ctrl_thread_create(), so they run on EAL's control CPUs, never on a
+//  - librte_vhost's "vhost-events" handles these messages and calls back. The callbacks change the words below and
+//    kick the master. Both threads are created by rte_ctrl_thread_create(), so they run on EAL's control CPUs, never on a
 //    worker's.
 //  - workers read one word per queue: which connection and vring to use. Before the library unmaps a guest's memory,
 //    destroy_device() clears these words and waits for a grace period.

@@ -10,8 +10,8 @@
 
 struct vhost;
 
-// Both on the master thread. listener: a socket that listens and does not block, which is the front thread's from now
-// on; -1: the thread connects to the port's path again and again.
+// Both on the master thread. listener: a socket that listens and does not block, which is the front thread's from now on;
+// -1: the thread connects to the port's path again and again.
 int vhost_front_add(struct vhost *v, int listener); // 0 or -errno; then listener is closed
 // When it returns, the thread knows nothing of the port. Returns a descriptor to close when the library knows nothing of
 // it either, -1 = none: the library complains if it cannot answer.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// vhost-user messages on a socket that never blocks. A message may come in pieces, and its descriptors with any of them.
+// vhost-user messages on a socket that never blocks. A message may come in pieces, and its descriptors with any of
+// them.
 #pragma once
 
 #include <stdbool.h>
