@@ -105,10 +105,11 @@ static void vhost_report_refused(struct vhost *v)
 	snprintf(subject, sizeof(subject), "port %s", v->port->cfg.name);
 	if (vhost_has_to_report(&v->refused, &v->told_refused, &r))
 		event_report(vhost_message_refused, subject,
-			     "the front end sent message %u: %s; disconnected, %u times", r.request, r.why, r.n);
-	if (vhost_has_to_report(&v->refused_rings, &v->told_refused_rings, &r))
-		event_report(vhost_ring_refused, subject, "the front end set up a ring: %s; disconnected, %u times",
+			     "message %u of the front end was refused, because %s; disconnected, %u times", r.request,
 			     r.why, r.n);
+	if (vhost_has_to_report(&v->refused_rings, &v->told_refused_rings, &r))
+		event_report(vhost_ring_refused, subject,
+			     "a ring of the front end was refused, because %s; disconnected, %u times", r.why, r.n);
 }
 
 static void vhost_on_watch(void *arg)

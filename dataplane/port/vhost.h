@@ -3,16 +3,16 @@
 // in Debian's build, and there are hundreds of guests. Private to the files vhost*.c.
 //
 // Four kinds of threads meet here:
-//  - "vhost-front" talks to the front ends (vhost_front.h). It hands on the messages that it accepts to a socket of the
-//    library's that nobody else can reach, and pauses the port while a message changes what workers use.
+//  - "vhost-front" talks to the front ends (vhost_front.h). It hands on what it accepts to a socket of the library's
+//    that nobody else can reach, and pauses the port while a message changes what workers use.
 //  - librte_vhost's "vhost-events" handles these messages and calls back. The callbacks change the words below and
-//    kick the master. Both threads are created by rte_ctrl_thread_create(), so they run on EAL's control CPUs, never on a
-//    worker's.
+//    kick the master. Both threads are created by rte_ctrl_thread_create(), so they run on EAL's control CPUs, never
+//    on a worker's.
 //  - workers read one word per queue: which connection and vring to use. Before the library unmaps a guest's memory,
 //    destroy_device() clears these words and waits for a grace period.
 //  - the master opens and closes, and tells the rest of the router about peers.
-// Nobody waits with vhost_lock held. The front thread waits for nobody, the library's thread for workers, and the master
-// for both.
+// Nobody waits with vhost_lock held. The front thread waits for nobody, the library's thread for workers, and the
+// master for both.
 // Guest memory is hostile. librte_vhost checks every descriptor that it follows. This module bounds frames: a burst
 // gets no more buffers than its packets need at most (vhost_pool.c): those of the port's MTU, or those of 64 KB from a
 // guest that may send large segments.

@@ -27,7 +27,8 @@
 #define FRONT_COST 10    // a connection counts as so many messages
 #define FRONT_RETRY_MS 100
 #define FRONT_REST_MS 10 // between looks at a port that has sent too many messages
-#define FRONT_STOP_MS 1  // between looks at the workers
+#define FRONT_SPIN_US 50 // for the workers to let go of the rings
+#define FRONT_STOP_MS 1  // and then between looks at them
 #define FRONT_EVENTS 64
 #define FRONT_NEED_REPLY 8u // flag of a message
 
@@ -124,10 +125,16 @@ static void front_hang_up(struct front *f)
 	f->state = FRONT_ALONE;
 }
 
+static bool front_is_bad_ring(const struct vhost_message *m)
+{
+	return m->request == SET_VRING_NUM && m->size == sizeof(m->state) &&
+	       (m->state.num < VHOST_SHORTEST_RING || m->state.num > VHOST_LONGEST_RING);
+}
+
 static void front_refuse(struct front *f, const struct vhost_message *m, const char *why)
 {
 	vhost_conn_pause(f->vhost);
-	vhost_conn_refused(f->vhost, m->request == SET_VRING_NUM, m->request, why);
+	vhost_conn_refused(f->vhost, front_is_bad_ring(m), m->request, why);
 	front_hang_up(f);
 }
 
@@ -150,7 +157,9 @@ static void front_begin(struct front *f)
 	vhost_wire_begin(&f->inner, front_connect(f->vhost->inside), true);
 	f->ending = f->ended = f->paid = false;
 	vhost_session_begin(&f->session);
-	if (f->inner.fd < 0 || front_watch(&f->on_inner, f->inner.fd, EPOLLIN, EPOLL_CTL_ADD) < 0)
+	if (f->inner.fd >= 0 && front_watch(&f->on_inner, f->inner.fd, EPOLLIN, EPOLL_CTL_ADD) < 0)
+		vhost_wire_end(&f->inner);
+	if (f->inner.fd < 0)
 		front_hang_up(f);
 	else
 		front_enter(f, FRONT_READS);
@@ -163,7 +172,7 @@ static void front_settle(struct front *f)
 		vhost_wire_end(&f->inner);
 		f->ending = false;
 	}
-	if (f->inner.fd < 0 && f->outer.fd >= 0)
+	if (f->inner.fd < 0 && f->outer.fd >= 0 && vhost_conn_is_over(f->vhost))
 		front_begin(f);
 }
 
@@ -216,14 +225,19 @@ static void front_ask(struct front *f)
 		front_enter(f, FRONT_ASKS);
 }
 
+// Frames to the guest are dropped meanwhile, and workers are mostly done within microseconds.
 static void front_stop(struct front *f)
 {
-	if (!vhost_conn_pause(f->vhost)) {
+	bool runs = vhost_conn_pause(f->vhost), passed;
+	uint64_t end = rte_rdtsc() + rte_get_tsc_hz() / 1000000 * FRONT_SPIN_US;
+
+	f->token = runs ? rcu_token() : 0;
+	while (!(passed = !runs || rcu_passed(f->token)) && rte_rdtsc() < end)
+		rte_pause();
+	if (passed)
 		front_ask(f);
-		return;
-	}
-	f->token = rcu_token();
-	front_enter(f, FRONT_STOPS);
+	else
+		front_enter(f, FRONT_STOPS);
 }
 
 // A worker notifies the guest by a write to this descriptor. Into a full pipe, or to an eventfd at its maximum, the

@@ -513,7 +513,7 @@ static void half_a_message_before(void **state)
 	assert_true(fixture_wait_link(port, true, PATIENCE_MS));
 	drain(GUEST_RING);
 	serves();
-	assert_int_equal(recv(fd, &byte, 1, 0), 0); // it was disconnected
+	assert_true(recv(fd, &byte, 1, 0) <= 0); // it was disconnected
 	close(fd);
 	disconnect_guest(state);
 }

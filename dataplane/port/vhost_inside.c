@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The sockets of librte_vhost, which only this process can reach: each port has one, on which the library listens.
+#include <dirent.h>
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -24,12 +26,35 @@ static int inside_name(char *path, size_t size)
 	const char *dir = rte_eal_get_runtime_dir();
 	struct stat st;
 
+	mkdir(dir, 0700); // DPDK has made it, but another process of its name may have removed it
 	if (lstat(dir, &st) < 0 || !S_ISDIR(st.st_mode) || st.st_uid != geteuid() || (st.st_mode & 077) != 0)
 		return -EPERM;
 	if (snprintf(path, size, "%s/vhost%d.%u", dir, (int)getpid(), last++) >= (int)size)
 		return -ENAMETOOLONG;
 	unlink(path); // of a process that had this id and was killed
 	return 0;
+}
+
+// Removes the sockets of processes that were killed. In the directory of the daemon there are none: it has the number of
+// the process in its name.
+static void inside_sweep(void)
+{
+	const char *dir = rte_eal_get_runtime_dir();
+	char process[32], path[PATH_MAX];
+	const struct dirent *e;
+	unsigned pid, number;
+	DIR *d = opendir(dir);
+
+	while (d != NULL && (e = readdir(d)) != NULL) {
+		if (sscanf(e->d_name, "vhost%u.%u", &pid, &number) != 2)
+			continue;
+		snprintf(process, sizeof(process), "/proc/%u", pid);
+		snprintf(path, sizeof(path), "%s/%s", dir, e->d_name);
+		if (access(process, F_OK) < 0)
+			unlink(path);
+	}
+	if (d != NULL)
+		closedir(d);
 }
 
 static int inside_register(const char *path, uint64_t flags, uint64_t disabled, const struct rte_vhost_device_ops *ops)
@@ -57,6 +82,7 @@ static void inside_hang_bell(void)
 	struct sockaddr_un un = {.sun_family = AF_UNIX};
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
+	inside_sweep();
 	if (fd < 0)
 		return;
 	if (inside_name(un.sun_path, sizeof(un.sun_path)) == 0 && bind(fd, (struct sockaddr *)&un, sizeof(un)) == 0) {
