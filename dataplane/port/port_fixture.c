@@ -120,10 +120,12 @@ void fixture_require(void)
 
 int fixture_start(void **state)
 {
+	char prefix[48]; // a directory of its own, which no other test removes
 	char *args[] = {
 		"test",           "--lcores=0@(0-1)",          "--no-huge", "-m", "512", "--no-pci", "--no-shconf",
-		"--no-telemetry", "--log-level=lib.eal:error", NULL};
+		"--no-telemetry", "--log-level=lib.eal:error", prefix,      NULL};
 
+	snprintf(prefix, sizeof(prefix), "--file-prefix=port-test-%d", (int)getpid());
 	if (sysconf(_SC_NPROCESSORS_CONF) < 2)
 		args[1] = "--lcores=0@0";
 	// A network namespace of its own: nothing is left behind, whatever happens.

@@ -1,34 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
-// vhost-user ports: opening, reconnecting, closing. vhost.h describes the threads.
+// vhost-user ports: opening, closing, and what the router is told of their peers. vhost.h describes the threads.
 //
-// A client is reconnected here, on the master thread, and not by librte_vhost (RTE_VHOST_USER_NO_RECONNECT): the
-// library's own reconnecting races with rte_vhost_driver_unregister() and then works on freed memory.
+// Each port has two sockets: the one that its front ends know, and one of librte_vhost's in the directory of the
+// process, which is its user's alone. The front thread stands between them (vhost_front.h).
 #include "port/vhost.h"
 
 #include <errno.h>
-#include <libgen.h>
 #include <pwd.h>
 #include <stdio.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <rte_eal.h>
 #include <rte_malloc.h>
-#include <rte_string_fns.h>
 #include <rte_vhost.h>
 
 #include "base/event.h"
 #include "base/log.h"
 #include "base/socket_access.h"
 #include "base/wake_fd.h"
+#include "port/vhost_front.h"
 
-EVENT_KIND(
-	vhost_message_refused, WARNING,
-	"The process behind a vhost-user socket sent a message of a protocol feature that the router does not offer, "
-	"and was disconnected. No ordinary front end does so. Each time may cost the daemon a file descriptor; after "
-	"16 times the port takes no more connections. Stop that process, then delete and add the port.");
+EVENT_KIND(vhost_message_refused, WARNING,
+	   "The process behind a vhost-user socket sent a message that the router does not accept, and was "
+	   "disconnected. No "
+	   "ordinary front end does so. The router comes to no harm; stop that process.");
 
 EVENT_KIND(
 	vhost_ring_refused, WARNING,
@@ -36,7 +34,7 @@ EVENT_KIND(
 	"disconnected: the router takes 32 packets at once, and may have to follow all entries for one packet. Set the "
 	"queue sizes of its network device (QEMU: rx_queue_size and tx_queue_size; net_virtio_user: queue_size).");
 
-#define VHOST_RETRY_MS 100
+#define VHOST_BACKLOG 16
 #define VHOST_GROUP "kvm" // QEMU's on Debian, Red Hat and their kin
 
 // UDP fragmentation, and the old feature for all kinds at once, are never offered. The library does not tell a guest
@@ -66,54 +64,6 @@ static void vhost_quiet(const char *type, uint32_t wanted)
 		rte_log_set_level((uint32_t)id, wanted);
 }
 
-static int vhost_start(struct vhost *v)
-{
-	uint64_t flags = RTE_VHOST_USER_NET_COMPLIANT_OL_FLAGS |
-			 (v->offload == PORT_OFFLOAD_ALL ? 0 : RTE_VHOST_USER_LINEARBUF_SUPPORT) |
-			 (v->client ? RTE_VHOST_USER_CLIENT | RTE_VHOST_USER_NO_RECONNECT : 0);
-	int ret;
-
-	errno = 0;
-	if (rte_vhost_driver_register(v->path, flags) < 0)
-		return errno ? -errno : -ENOSPC;
-	v->registered = true;
-	ret = rte_vhost_driver_disable_features(v->path, vhost_refused[v->offload]);
-	if (ret == 0)
-		ret = rte_vhost_driver_callback_register(v->path, &vhost_callbacks);
-	if (ret == 0) {
-		pthread_mutex_lock(&v->starting);
-		ret = rte_vhost_driver_start(v->path);
-		pthread_mutex_unlock(&v->starting);
-	}
-	return ret == 0 ? 0 : -ENOTCONN;
-}
-
-static void vhost_stop(struct vhost *v)
-{
-	if (v->registered)
-		rte_vhost_driver_unregister(v->path); // waits for callbacks that run
-	v->registered = false;
-}
-
-static bool vhost_is_connected(struct vhost *v)
-{
-	bool yes;
-
-	pthread_mutex_lock(&vhost_lock);
-	yes = v->connected;
-	pthread_mutex_unlock(&vhost_lock);
-	return yes;
-}
-
-static void vhost_reconnect(struct vhost *v)
-{
-	if ((v->registered && vhost_is_connected(v)) || v->told_refused >= VHOST_MOST_REFUSED)
-		return;
-	vhost_stop(v);
-	if (access(v->path, F_OK) == 0 && vhost_start(v) < 0)
-		vhost_stop(v);
-}
-
 static void report_peers(struct vhost *v)
 {
 	unsigned connects;
@@ -135,68 +85,39 @@ static void report_peers(struct vhost *v)
 	v->up = up;
 }
 
+// A front end connects again and again: the first time is an event, and then each time that there were twice as many.
+static bool vhost_has_to_report(const struct vhost_refused *refused, unsigned *told, struct vhost_refused *out)
+{
+	pthread_mutex_lock(&vhost_lock);
+	*out = *refused;
+	pthread_mutex_unlock(&vhost_lock);
+	if (out->n == 0 || out->n < 2 * *told)
+		return false;
+	*told = out->n;
+	return true;
+}
+
 static void vhost_report_refused(struct vhost *v)
 {
-	char subject[64];
-	unsigned n;
-
-	pthread_mutex_lock(&vhost_lock);
-	n = v->refused;
-	pthread_mutex_unlock(&vhost_lock);
-	if (n == v->told_refused)
-		return;
-	v->told_refused = n;
-	snprintf(subject, sizeof(subject), "port %s", v->port->cfg.name);
-	event_report(
-		vhost_message_refused, subject,
-		"the front end sent GET_INFLIGHT_FD or SET_INFLIGHT_FD, which was not offered: disconnected, %u of %d "
-		"times%s",
-		n, VHOST_MOST_REFUSED, n >= VHOST_MOST_REFUSED ? "; the port takes no more connections" : "");
-}
-
-// A front end connects again and again: the first time is an event, and then each time that there were twice as many.
-// Returns how often it happened, or 0 if that is no event.
-static unsigned vhost_count_to_report(const unsigned *count, unsigned *told)
-{
-	unsigned n;
-
-	pthread_mutex_lock(&vhost_lock);
-	n = *count;
-	pthread_mutex_unlock(&vhost_lock);
-	if (n < 2 * *told)
-		return 0;
-	*told = n;
-	return n;
-}
-
-static void vhost_report_bad_messages(struct vhost *v)
-{
-	unsigned rings = vhost_count_to_report(&v->bad_rings, &v->told_bad_rings);
-	unsigned calls = vhost_count_to_report(&v->bad_calls, &v->told_bad_calls);
+	struct vhost_refused r;
 	char subject[64];
 
 	snprintf(subject, sizeof(subject), "port %s", v->port->cfg.name);
-	if (rings > 0)
+	if (vhost_has_to_report(&v->refused, &v->told_refused, &r))
+		event_report(vhost_message_refused, subject,
+			     "message %u of the front end was refused, because %s; disconnected, %u times", r.request,
+			     r.why, r.n);
+	if (vhost_has_to_report(&v->refused_rings, &v->told_refused_rings, &r))
 		event_report(vhost_ring_refused, subject,
-			     "the front end set up a ring with fewer than %d or more than %d entries: disconnected, %u "
-			     "times",
-			     VHOST_SHORTEST_RING, VHOST_LONGEST_RING, rings);
-	if (calls > 0)
-		event_report(
-			vhost_message_refused, subject,
-			"the front end wants to be notified by a descriptor that is no eventfd: disconnected, %u times",
-			calls);
+			     "a ring of the front end was refused, because %s; disconnected, %u times", r.why, r.n);
 }
 
 static void vhost_on_watch(void *arg)
 {
 	struct vhost *v = arg;
 
-	vhost_report_bad_messages(v);
 	vhost_report_refused(v);
 	report_peers(v);
-	if (v->client)
-		vhost_reconnect(v);
 }
 
 static int vhost_refuse_path(const char *path, int code, struct error *err)
@@ -213,19 +134,6 @@ static int vhost_refuse_path(const char *path, int code, struct error *err)
 	return error_set(err, code, "vhost.socket", path, valid, "cannot be bound: %s", strerror(code));
 }
 
-// Whether a socket can be bound there, as far as can be told without one.
-static bool vhost_path_is_free(const char *path)
-{
-	char dir[sizeof(((struct sockaddr_un *)NULL)->sun_path)];
-	struct statvfs fs;
-	struct stat st;
-
-	if (lstat(path, &st) == 0 || errno != ENOENT)
-		return false;
-	rte_strscpy(dir, path, sizeof(dir));
-	return access(dirname(dir), W_OK | X_OK) == 0 && statvfs(dir, &fs) == 0 && fs.f_favail > 0 && fs.f_bavail > 0;
-}
-
 static void vhost_remove_stale(const struct sockaddr_un *un)
 {
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -239,26 +147,46 @@ static void vhost_remove_stale(const struct sockaddr_un *un)
 	close(fd);
 }
 
-// A server's path must not be in use; a socket that nobody listens on is removed. The library reports no reason when it
-// cannot bind a socket, so one is bound here first, unless it will be able to: a takeover adds many ports in a hurry.
-static int vhost_check_path(const char *path, struct error *err)
+static int vhost_bind(int fd, const char *path, const struct socket_access *access, struct error *err)
 {
 	struct sockaddr_un un = {.sun_family = AF_UNIX};
-	int fd, ret;
+	mode_t before;
+	int ret;
 
-	if (vhost_path_is_free(path))
-		return 0;
 	memcpy(un.sun_path, path, strlen(path));
 	vhost_remove_stale(&un);
-	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	ret = fd < 0 || bind(fd, (struct sockaddr *)&un, sizeof(un)) < 0 ? -errno : 0;
-	if (ret == 0)
-		unlink(path);
-	if (fd >= 0)
-		close(fd);
+	before = socket_access_lock();
+	ret = bind(fd, (struct sockaddr *)&un, sizeof(un)) < 0 ? -errno : 0;
+	socket_access_unlock(before);
 	if (ret == -EADDRINUSE)
 		return error_set(err, EEXIST, "vhost.socket", path, "a path that does not exist", "is in use");
-	return ret == 0 ? 0 : vhost_refuse_path(path, -ret, err);
+	if (ret < 0)
+		return vhost_refuse_path(path, -ret, err);
+	ret = socket_access_set(path, access);
+	if (ret == 0)
+		return 0;
+	unlink(path);
+	return error_set(err, -ret, "vhost.socket", path, "an owner and a group that the daemon may set",
+			 "its owner, group and mode cannot be set: %s", strerror(-ret));
+}
+
+// Nobody may connect before the socket's owner, group and mode are set. A path must not be in use; a socket that nobody
+// listens on is removed. Returns a descriptor or -errno.
+static int vhost_listen(const char *path, const struct socket_access *access, struct error *err)
+{
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), ret;
+
+	if (fd < 0)
+		return error_set(err, errno, "vhost.socket", path, NULL, "cannot be made: %s", strerror(errno));
+	ret = vhost_bind(fd, path, access, err);
+	if (ret == 0 && listen(fd, VHOST_BACKLOG) == 0)
+		return fd;
+	if (ret == 0) {
+		ret = error_set(err, errno, "vhost.socket", path, NULL, "cannot listen: %s", strerror(errno));
+		unlink(path);
+	}
+	close(fd);
+	return ret;
 }
 
 // Where large segments are offered, the library spreads any frame over buffers.
@@ -284,7 +212,6 @@ static enum port_offload vhost_offload(const struct port_config *cfg)
 static struct vhost *vhost_new(struct port *port, const struct port_config *cfg)
 {
 	struct vhost *v = rte_zmalloc("vhost", sizeof(*v) + cfg->queues * sizeof(v->queues[0]), RTE_CACHE_LINE_SIZE);
-	pthread_mutexattr_t recursive; // the library may call back on the thread that starts it
 	uint16_t i;
 
 	if (v == NULL)
@@ -296,10 +223,6 @@ static struct vhost *vhost_new(struct port *port, const struct port_config *cfg)
 	v->vid = -1;
 	v->n_queues = cfg->queues;
 	snprintf(v->path, sizeof(v->path), "%s", cfg->socket);
-	pthread_mutexattr_init(&recursive);
-	pthread_mutexattr_settype(&recursive, PTHREAD_MUTEX_RECURSIVE);
-	pthread_mutex_init(&v->starting, &recursive);
-	pthread_mutexattr_destroy(&recursive);
 	for (i = 0; i < v->n_queues; i++) {
 		v->queues[i].rx = v->queues[i].tx = VRING_NONE;
 		v->queues[i].stride = v->n_queues;
@@ -320,44 +243,52 @@ static void vhost_free(struct vhost *v)
 	for (i = 0; i < v->n_queues; i++)
 		if (v->queues[i].wake_fd >= 0)
 			close(v->queues[i].wake_fd);
-	pthread_mutex_destroy(&v->starting);
 	rte_free(v);
 }
 
-// The library binds the socket and listens at once. Nobody may connect before its owner, group and mode are set.
-static int vhost_serve(struct vhost *v, const struct socket_access *access, struct error *err)
+static int vhost_begin_inside(struct vhost *v, struct error *err)
 {
-	mode_t before = socket_access_lock();
-	int ret = vhost_start(v);
+	int ret = vhost_inside_add(v, vhost_refused[v->offload]);
 
-	socket_access_unlock(before);
-	if (ret < 0)
-		return error_set(err, -ret, "vhost.socket", v->path, "up to 500 vhost-user ports",
-				 "librte_vhost refuses to listen");
-	ret = socket_access_set(v->path, access);
+	if (ret == -EPERM || ret == -ENAMETOOLONG)
+		return error_set(err, -ret, "vhost.socket", v->path, NULL,
+				 "DPDK has no directory for sockets of this process alone: %s",
+				 rte_eal_get_runtime_dir());
 	return ret == 0 ? 0
-			: error_set(err, -ret, "vhost.socket", v->path, "an owner and a group that the daemon may set",
-				    "its owner, group and mode cannot be set: %s", strerror(-ret));
+			: error_set(err, -ret, "vhost.socket", v->path, "up to 500 vhost-user ports",
+				    "librte_vhost refuses to listen");
 }
 
-static int listen_or_connect(struct vhost *v, const struct port_config *cfg, struct error *err)
+static int vhost_serve(struct vhost *v, const struct port_config *cfg, struct error *err)
 {
 	struct socket_access access;
-	int ret;
+	int ret = 0, listener = -1;
 
-	if (v->client) { // the peer may come later
-		vhost_reconnect(v);
-		return 0;
+	if (!v->client) { // of a client, the peer may come later
+		ret = socket_access_parse(cfg->socket_owner, cfg->socket_group, cfg->socket_mode, VHOST_GROUP,
+					  "port.vhost", &access, err);
+		if (ret == 0)
+			ret = listener = vhost_listen(v->path, &access, err);
 	}
-	ret = socket_access_parse(cfg->socket_owner, cfg->socket_group, cfg->socket_mode, VHOST_GROUP, "port.vhost",
-				  &access, err);
-	if (ret == 0)
-		ret = vhost_check_path(v->path, err);
 	if (ret < 0)
 		return ret;
-	ret = vhost_serve(v, &access, err);
+	ret = vhost_front_add(v, listener);
+	if (ret == 0)
+		return 0;
+	if (!v->client)
+		unlink(v->path);
+	return error_set(err, -ret, "vhost.socket", v->path, NULL, "cannot be served: %s", strerror(-ret));
+}
+
+static int vhost_begin(struct vhost *v, const struct port_config *cfg, struct error *err)
+{
+	int ret = vhost_begin_inside(v, err);
+
 	if (ret < 0)
-		vhost_stop(v);
+		return ret;
+	ret = vhost_serve(v, cfg, err);
+	if (ret < 0)
+		vhost_inside_remove(v);
 	return ret;
 }
 
@@ -373,7 +304,7 @@ static int vhost_open(struct port *port, const struct port_config *cfg, struct e
 	vhost_quiet("lib.vhost.data", RTE_LOG_CRIT);
 	if (vhost_pool() == NULL || (v = vhost_new(port, cfg)) == NULL)
 		return error_set(err, ENOMEM, NULL, NULL, NULL, "no memory for a vhost-user port");
-	v->watch = port_watch_new(v->client ? VHOST_RETRY_MS : 0, vhost_on_watch, v);
+	v->watch = port_watch_new(0, vhost_on_watch, v);
 	if (v->watch == NULL) {
 		vhost_free(v);
 		return error_set(err, ENOMEM, NULL, NULL, NULL, "no descriptor for a vhost-user port");
@@ -383,7 +314,7 @@ static int vhost_open(struct port *port, const struct port_config *cfg, struct e
 		return error_set(err, EEXIST, "vhost.socket", cfg->socket, "a path of its own",
 				 "belongs to another port");
 	}
-	ret = listen_or_connect(v, cfg, err);
+	ret = vhost_begin(v, cfg, err);
 	if (ret < 0) {
 		vhost_unlink(v);
 		vhost_free(v);
@@ -402,8 +333,14 @@ static int vhost_open(struct port *port, const struct port_config *cfg, struct e
 static void vhost_close(struct port *port)
 {
 	struct vhost *v = port->priv;
+	int library;
 
-	vhost_stop(v);
+	if (!v->client)
+		unlink(v->path);
+	library = vhost_front_remove(v);
+	vhost_inside_remove(v);
+	if (library >= 0)
+		close(library);
 	vhost_unlink(v);
 	vhost_free(v);
 	port->priv = NULL;

@@ -2,12 +2,17 @@
 // A vhost-user port, on librte_vhost itself: DPDK's net_vhost device would count against RTE_MAX_ETHPORTS, which is 32
 // in Debian's build, and there are hundreds of guests. Private to the files vhost*.c.
 //
-// Three kinds of threads meet here:
-//  - librte_vhost's "vhost-events" talks to the peers and calls back. The callbacks change the words below and kick the
-//    master. The thread is created by rte_ctrl_thread_create(), so it runs on EAL's control CPUs, never on a worker's.
+// Four kinds of threads meet here:
+//  - "vhost-front" talks to the front ends (vhost_front.h). It hands on what it accepts to a socket of the library's
+//    that nobody else can reach, and pauses the port while a message changes what workers use.
+//  - librte_vhost's "vhost-events" handles these messages and calls back. The callbacks change the words below and
+//    kick the master. Both threads are created by rte_ctrl_thread_create(), so they run on EAL's control CPUs, never
+//    on a worker's.
 //  - workers read one word per queue: which connection and vring to use. Before the library unmaps a guest's memory,
 //    destroy_device() clears these words and waits for a grace period.
-//  - the master opens and closes, reconnects as a client, and tells the rest of the router about peers.
+//  - the master opens and closes, and tells the rest of the router about peers.
+// Nobody waits with vhost_lock held. The front thread waits for nobody, the library's thread for workers, and the
+// master for both.
 // Guest memory is hostile. librte_vhost checks every descriptor that it follows. This module bounds frames: a burst
 // gets no more buffers than its packets need at most (vhost_pool.c): those of the port's MTU, or those of 64 KB from a
 // guest that may send large segments.
@@ -31,7 +36,6 @@
 #define VHOST_SHORTEST_RING VHOST_BURST // entries: the library notes each packet of a burst in an array of this length
 #define VHOST_LONGEST_RING 1024         // entries, as many as QEMU allows
 #define VHOST_TURN_US 20                // then a poll ends
-#define VHOST_MOST_REFUSED 16           // messages; then the port takes no connection: each may have cost a descriptor
 
 struct vhost_queue {
 	uint32_t rx, tx; // callbacks: wo, workers: ro
@@ -49,30 +53,34 @@ struct vhost_queue {
 	struct vhost_debt tx_debt;              // sending worker: rw
 } __rte_cache_aligned;
 
+struct vhost_refused { // messages
+	unsigned n;
+	uint32_t request; // of the last one
+	const char *why;
+};
+
 struct vhost {
 	struct port *port;
 	struct port_watch *watch;
 	struct vhost *next; // in the list of all open ports; under vhost_lock
-	char path[108];
+	char path[108];     // of the socket of front ends
+	char inside[108];   // of the library's socket
 	bool client;
 	enum port_offload offload;
 	uint16_t n_queues;
 	// Under vhost_lock.
-	int vid;            // the device that is used, -1 = none
-	uint16_t mtu;       // of the port
-	unsigned connects;  // how often there was a new one
-	bool connected;     // the socket, which is before the device
-	unsigned refused;   // messages that no front end should send
-	unsigned bad_rings; // that were refused for their length
-	unsigned bad_calls; // descriptors for notifications that were refused
+	int vid;                      // the device that is used, -1 = none
+	bool paused;                  // workers get none of its rings
+	uint16_t mtu;                 // of the port
+	unsigned connects;            // how often there was a new one
+	unsigned devices;             // connections that the library has not ended
+	struct vhost_refused refused; // by the front thread
+	struct vhost_refused refused_rings;
 	// Master only.
-	bool registered; // with librte_vhost
 	bool up;
-	unsigned told;            // connects that were reported to the port
-	unsigned told_refused;    // messages that were reported as events
-	unsigned told_bad_rings;  // likewise
-	unsigned told_bad_calls;  // likewise
-	pthread_mutex_t starting; // held while the library makes a connection on the master thread
+	unsigned told;               // connects that were reported to the port
+	unsigned told_refused;       // messages that were reported as events
+	unsigned told_refused_rings; // likewise
 	struct vhost_queue queues[];
 };
 
@@ -83,6 +91,16 @@ extern pthread_mutex_t vhost_lock;
 int vhost_link(struct vhost *v); // -EEXIST: the path is in use
 void vhost_unlink(struct vhost *v);
 void vhost_conn_set_mtu(struct vhost *v, uint16_t mtu);
+// For the front thread.
+void vhost_conn_begin(struct vhost *v); // a front end comes
+bool vhost_conn_pause(struct vhost *v); // whether workers may use its rings until a grace period has passed
+void vhost_conn_resume(struct vhost *v);
+bool vhost_conn_is_over(struct vhost *v); // the library has no device of the port
+void vhost_conn_refused(struct vhost *v, bool ring, uint32_t request, const char *why);
+
+// vhost_inside.c. Master thread
+int vhost_inside_add(struct vhost *v, uint64_t disabled); // features that the guest does not get. 0 or -errno
+void vhost_inside_remove(struct vhost *v);
 
 // vhost_io.c
 uint16_t vhost_rx(struct port_queue *pq, struct rte_mbuf **pkts, uint16_t n);

@@ -1,25 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// The callbacks of librte_vhost. They run on its thread, and on the master thread inside rte_vhost_driver_start() and
-// rte_vhost_driver_unregister().
+// What workers use of a port's device, as the callbacks of librte_vhost say. They run on its thread, and on the master
+// thread inside rte_vhost_driver_unregister().
 //
 // vring_state_changed() is called with the locks of all vrings held, and a worker may be spinning on one of them:
 // waiting for workers there would be a deadlock. It need not wait, because the library's bursts look at the vring's
-// state under its lock. destroy_device() is called without these locks; there a grace period passes before the guest's
+// state under its lock. Messages that change more than this state find the port paused (vhost_front.h): what the
+// callbacks say is published when the message was accepted. The library answers before it calls back, so either may be
+// the first. destroy_device() is called without these locks; there a grace period passes before the guest's
 // memory is unmapped.
 //
 // A guest's process may shrink the file of its memory at any time, so each region is guarded as soon as the library has
 // mapped it: after_message() is called with the locks of all vrings held.
 #include "port/vhost.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/time.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <rte_bitops.h>
@@ -29,36 +27,15 @@
 #include "base/rcu.h"
 #include "base/system_calls.h"
 #include "base/wake_fd.h"
+#include "port/vhost_front.h"
+#include "port/vhost_message.h"
 #include "port/vnet.h"
 
 #define MAX_VRINGS 256
-#define CONTROL_MS 100 // a front end writes a message in one go
-#define MAX_REGIONS 8  // of a guest, in librte_vhost
+#define MAX_REGIONS 8 // of a guest, in librte_vhost
 #define LOG_REGION MAX_REGIONS
 
-enum {
-	SET_MEM_TABLE = 5,
-	SET_LOG_BASE = 6,
-	SET_VRING_NUM = 8,
-	SET_VRING_CALL = 13,
-	GET_INFLIGHT_FD = 31,
-	SET_INFLIGHT_FD = 32
-};                    // of the vhost-user protocol
-#define NEED_REPLY 8u // flag of a message: the connection outlives a refusal
-
-struct message { // as the handlers of messages get it
-	uint32_t request, flags, size;
-	union {
-		struct {
-			uint64_t size, offset;
-			uint16_t queues, queue_size;
-		} inflight;
-		struct {
-			uint32_t index, num;
-		} state;
-		uint64_t vring; // in the lowest 8 bits
-	};
-} __attribute__((packed));
+enum { SET_MEM_TABLE = 5, SET_LOG_BASE = 6 }; // of the vhost-user protocol
 
 // Connections of the library, by its id (vid). A port may have two for a moment, when a guest restarts.
 struct conn {
@@ -74,13 +51,22 @@ pthread_mutex_t vhost_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct vhost *vhosts;
 static struct conn conns[RTE_MAX_VHOST_DEVICE];
 
-static struct vhost *vhost_conn_find(const char *path)
+static struct vhost *vhost_conn_find(const char *inside)
 {
 	struct vhost *v;
 
-	for (v = vhosts; v != NULL && strcmp(v->path, path) != 0; v = v->next)
+	for (v = vhosts; v != NULL && strcmp(v->inside, inside) != 0; v = v->next)
 		;
 	return v;
+}
+
+static bool vhost_conn_has(const char *path)
+{
+	const struct vhost *v;
+
+	for (v = vhosts; v != NULL && strcmp(v->path, path) != 0; v = v->next)
+		;
+	return v != NULL;
 }
 
 static struct vhost_queue *queue_of(const struct conn *c, uint16_t vring)
@@ -125,7 +111,7 @@ int vhost_link(struct vhost *v)
 	int ret = 0;
 
 	pthread_mutex_lock(&vhost_lock);
-	if (vhost_conn_find(v->path) != NULL) {
+	if (vhost_conn_has(v->path)) {
 		ret = -EEXIST;
 	} else {
 		v->next = vhosts;
@@ -135,6 +121,17 @@ int vhost_link(struct vhost *v)
 	return ret;
 }
 
+static void forget_memory(struct conn *c, unsigned first, unsigned n)
+{
+	unsigned i;
+
+	for (i = first; i < first + n; i++) {
+		memory_guard_remove(c->guards[i]);
+		c->guards[i] = -1;
+	}
+}
+
+// The library has forgotten the port, and calls back no more for it.
 void vhost_unlink(struct vhost *v)
 {
 	struct vhost **p;
@@ -147,19 +144,10 @@ void vhost_unlink(struct vhost *v)
 	for (i = 0; i < RTE_MAX_VHOST_DEVICE; i++)
 		if (conns[i].vhost == v) {
 			forget_all_kicks(&conns[i]);
+			forget_memory(&conns[i], 0, MAX_REGIONS + 1);
 			conns[i].vhost = NULL;
 		}
 	pthread_mutex_unlock(&vhost_lock);
-}
-
-static void forget_memory(struct conn *c, unsigned first, unsigned n)
-{
-	unsigned i;
-
-	for (i = first; i < first + n; i++) {
-		memory_guard_remove(c->guards[i]);
-		c->guards[i] = -1;
-	}
 }
 
 static int guard_memory(struct conn *c, unsigned i, void *addr, uint64_t size)
@@ -196,99 +184,23 @@ static int guard_log(struct conn *c, int vid)
 	return guard_memory(c, LOG_REGION, (void *)(uintptr_t)begin, RTE_ALIGN_CEIL(base + size, page) - begin);
 }
 
-static void vhost_conn_refused(int vid)
-{
-	struct vhost *v;
-
-	pthread_mutex_lock(&vhost_lock);
-	v = conns[vid].vhost;
-	if (v != NULL) {
-		v->refused++;
-		port_watch_kick(v->watch);
-	}
-	pthread_mutex_unlock(&vhost_lock);
-}
-
-// The protocol feature of these messages (VHOST_USER_PROTOCOL_F_INFLIGHT_SHMFD) is never offered, but the library
-// handles them: GET allocates as much as it says, SET writes into a file of the front end, for as many queues as it
-// says. Here they end the connection. Only the library can close the message's descriptors, so it gets messages that it
-// refuses or, for one descriptor that it can map, stores until the end of the connection.
-static void refuse_inflight(int vid, struct message *m)
-{
-	m->flags &= ~NEED_REPLY;
-	m->size = 0;
-	if (m->request == SET_INFLIGHT_FD) {
-		m->size = RTE_ALIGN_CEIL((uint32_t)sizeof(m->inflight), (uint32_t)sizeof(uint64_t));
-		memset(&m->inflight, 0, m->size);
-		m->inflight.size = (uint64_t)getpagesize();
-	}
-	vhost_conn_refused(vid);
-}
-
-// The library's work for one frame may grow with the square of the ring's length, and it notes the entries of a burst
-// in an array of the ring's length without looking at its end. It refuses this number of entries.
-static void refuse_ring(int vid, struct message *m)
-{
-	m->flags &= ~NEED_REPLY;
-	m->state.num = UINT32_MAX;
-	pthread_mutex_lock(&vhost_lock);
-	if (conns[vid].vhost != NULL) {
-		conns[vid].vhost->bad_rings++;
-		port_watch_kick(conns[vid].vhost->watch);
-	}
-	pthread_mutex_unlock(&vhost_lock);
-}
-
-// A worker notifies the guest by a write to this descriptor. Into a full pipe, or to an eventfd at its maximum, the
-// write would wait for the guest's process, and with it all ports of the worker. So it never waits: the guest misses a
-// notification, and has one to read already.
-static int check_call(int vid, struct message *m)
-{
-	struct rte_vhost_vring r;
-
-	if (rte_vhost_get_vhost_vring(vid, m->vring & 0xff, &r) < 0 || r.callfd < 0)
-		return 0;
-	if (fcntl(r.callfd, F_SETFL, O_NONBLOCK) == 0 && wake_fd_is_eventfd(r.callfd))
-		return 0;
-	m->flags &= ~NEED_REPLY;
-	pthread_mutex_lock(&vhost_lock);
-	if (conns[vid].vhost != NULL) {
-		conns[vid].vhost->bad_calls++;
-		port_watch_kick(conns[vid].vhost->watch);
-	}
-	pthread_mutex_unlock(&vhost_lock);
-	return -EINVAL;
-}
-
 // The library may look at memory before after_message() has guarded it.
 static enum rte_vhost_msg_result before_message(int vid, void *msg)
 {
-	struct message *m = msg;
-
 	memory_guard_thread();
-	if (m->request == GET_INFLIGHT_FD || m->request == SET_INFLIGHT_FD)
-		refuse_inflight(vid, m);
-	else if (m->request == SET_VRING_NUM &&
-		 (m->state.num < VHOST_SHORTEST_RING || m->state.num > VHOST_LONGEST_RING))
-		refuse_ring(vid, m);
 	return RTE_VHOST_MSG_RESULT_NOT_HANDLED;
 }
 
 // The message was valid.
 static enum rte_vhost_msg_result after_message(int vid, void *msg)
 {
-	struct message *m = msg;
+	const struct vhost_message *m = msg;
 	int ret;
-
-	if (m->request == SET_INFLIGHT_FD)
-		return RTE_VHOST_MSG_RESULT_ERR;
 
 	if (m->request == SET_MEM_TABLE)
 		ret = guard_regions(&conns[vid], vid);
 	else if (m->request == SET_LOG_BASE)
 		ret = guard_log(&conns[vid], vid);
-	else if (m->request == SET_VRING_CALL)
-		ret = check_call(vid, m);
 	else
 		return RTE_VHOST_MSG_RESULT_NOT_HANDLED;
 	return ret < 0 ? RTE_VHOST_MSG_RESULT_ERR : RTE_VHOST_MSG_RESULT_OK;
@@ -361,12 +273,12 @@ static uint16_t vhost_conn_sends(uint64_t features)
 // Under vhost_lock.
 static void vhost_conn_publish(struct vhost *v)
 {
-	const struct conn *c = v->vid < 0 ? NULL : &conns[v->vid];
+	const struct conn *c = v->vid < 0 || v->paused ? NULL : &conns[v->vid];
 	uint16_t i, pairs = c ? rx_pairs(c) : 0;
 	uint64_t features = 0;
 	int vring;
 
-	if (c != NULL)
+	if (v->vid >= 0)
 		rte_vhost_get_negotiated_features(v->vid, &features);
 	__atomic_store_n(&v->port->takes, vhost_conn_takes(features), __ATOMIC_RELAXED);
 	for (i = 0; i < v->n_queues; i++) {
@@ -379,6 +291,59 @@ static void vhost_conn_publish(struct vhost *v)
 		rcu_publish(v->queues[i].tx, vring >= 0 ? VRING(v->vid, (uint16_t)vring) : VRING_NONE);
 		port_queue_changed(&v->port->queues[i]);
 	}
+}
+
+void vhost_conn_begin(struct vhost *v)
+{
+	pthread_mutex_lock(&vhost_lock);
+	v->paused = false;
+	pthread_mutex_unlock(&vhost_lock);
+}
+
+bool vhost_conn_pause(struct vhost *v)
+{
+	bool runs;
+
+	pthread_mutex_lock(&vhost_lock);
+	v->paused = true;
+	runs = v->vid >= 0; // without one, nothing is published, and the library has waited for the workers
+	if (runs)
+		vhost_conn_publish(v);
+	pthread_mutex_unlock(&vhost_lock);
+	return runs;
+}
+
+void vhost_conn_resume(struct vhost *v)
+{
+	pthread_mutex_lock(&vhost_lock);
+	if (v->paused && v->vid >= 0) {
+		v->paused = false;
+		vhost_conn_publish(v);
+	}
+	v->paused = false;
+	pthread_mutex_unlock(&vhost_lock);
+}
+
+bool vhost_conn_is_over(struct vhost *v)
+{
+	bool over;
+
+	pthread_mutex_lock(&vhost_lock);
+	over = v->devices == 0;
+	pthread_mutex_unlock(&vhost_lock);
+	return over;
+}
+
+void vhost_conn_refused(struct vhost *v, bool ring, uint32_t request, const char *why)
+{
+	struct vhost_refused *r = ring ? &v->refused_rings : &v->refused;
+
+	pthread_mutex_lock(&vhost_lock);
+	r->n++;
+	r->request = request;
+	r->why = why;
+	port_watch_kick(v->watch);
+	pthread_mutex_unlock(&vhost_lock);
 }
 
 void vhost_conn_set_mtu(struct vhost *v, uint16_t mtu)
@@ -395,42 +360,6 @@ void vhost_conn_set_mtu(struct vhost *v, uint16_t mtu)
 	pthread_mutex_unlock(&vhost_lock);
 }
 
-static bool vhost_conn_has_path(int fd, const char *path)
-{
-	struct sockaddr_un own = {}, peer = {};
-	socklen_t n = sizeof(own), n_peer = sizeof(peer);
-	socklen_t n_listens = sizeof(int);
-	int listens = 1;
-
-	if (getsockname(fd, (struct sockaddr *)&own, &n) < 0 || own.sun_family != AF_UNIX ||
-	    getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &n_listens) < 0 || listens)
-		return false;
-	getpeername(fd, (struct sockaddr *)&peer, &n_peer);
-	return strncmp(own.sun_path, path, sizeof(own.sun_path)) == 0 ||
-	       strncmp(peer.sun_path, path, sizeof(peer.sun_path)) == 0;
-}
-
-// The library reads and answers messages on one thread for all guests, and blocks in both. A front end that stops in
-// the middle of a message, or does not read its answers, is disconnected after CONTROL_MS. The library does not tell
-// its descriptors, so they are found by their path.
-static void limit_waiting(const char *path)
-{
-	static const struct timeval limit = {.tv_usec = CONTROL_MS * 1000};
-	DIR *dir = opendir("/proc/self/fd");
-	const struct dirent *e;
-
-	while (dir && (e = readdir(dir)) != NULL) {
-		int fd = atoi(e->d_name);
-
-		if (fd <= 0 || !vhost_conn_has_path(fd, path))
-			continue;
-		setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
-		setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
-	}
-	if (dir)
-		closedir(dir);
-}
-
 static int new_connection(int vid)
 {
 	static const struct rte_vhost_user_extern_ops messages = {.pre_msg_handle = before_message,
@@ -438,21 +367,19 @@ static int new_connection(int vid)
 	char path[PATH_MAX];
 	struct vhost *v;
 
-	if (vid < 0 || vid >= RTE_MAX_VHOST_DEVICE || rte_vhost_get_ifname(vid, path, sizeof(path)) < 0)
+	if (vid < 0 || vid >= RTE_MAX_VHOST_DEVICE || rte_vhost_get_ifname(vid, path, sizeof(path)) < 0 ||
+	    rte_vhost_extern_callback_register(vid, &messages, NULL) < 0)
 		return -1;
 	pthread_mutex_lock(&vhost_lock);
 	v = vhost_conn_find(path);
 	memset(&conns[vid], 0, sizeof(conns[vid]));
 	memset(conns[vid].kick, -1, sizeof(conns[vid].kick));
 	memset(conns[vid].guards, -1, sizeof(conns[vid].guards));
-	if (v != NULL && v->refused >= VHOST_MOST_REFUSED)
-		v = NULL;
 	conns[vid].vhost = v;
 	if (v != NULL)
-		v->connected = true;
+		v->devices++;
 	pthread_mutex_unlock(&vhost_lock);
-	limit_waiting(path);
-	return v != NULL && rte_vhost_extern_callback_register(vid, &messages, NULL) == 0 ? 0 : -1;
+	return v != NULL ? 0 : -1;
 }
 
 // The library uses rings whose length it was never told. Their length is 0, which bounds no index.
@@ -488,7 +415,7 @@ static int new_device(int vid)
 	pthread_mutex_lock(&vhost_lock);
 	v = conns[vid].vhost;
 	if (v != NULL) {
-		v->vid = vid; // the latest one wins
+		v->vid = vid;
 		v->connects++;
 		vhost_conn_publish(v);
 		port_watch_kick(v->watch);
@@ -524,18 +451,10 @@ static void destroy_connection(int vid)
 	v = conns[vid].vhost;
 	forget_all_kicks(&conns[vid]);
 	conns[vid].vhost = NULL;
-	if (v != NULL && v->client) {
-		v->connected = false;
-		port_watch_kick(v->watch);
-	}
+	if (v != NULL)
+		v->devices--;
 	pthread_mutex_unlock(&vhost_lock);
-	if (v == NULL || !v->client)
-		return;
-	// Race: the library's thread may see the disconnect before the master, inside rte_vhost_driver_start(), has put
-	// the connection into the library's list. Wait until the master has. v stays valid: closing waits for this
-	// callback.
-	pthread_mutex_lock(&v->starting);
-	pthread_mutex_unlock(&v->starting);
+	vhost_front_wake();
 }
 
 // On the worker that has just written the guest's eventfd.

@@ -203,15 +203,18 @@ static int guest_open_socket(const char *path, bool server)
 static int guest_begin(struct guest *g, const char *path, bool server, unsigned pairs, bool large, uint32_t untold)
 {
 	uint64_t features, wanted = FEATURES | (large ? LARGE : 0), protocol;
+	struct msg owner = {};
 	uint32_t i;
 	int ret;
 
 	memset(g, 0, sizeof(*g));
 	g->pairs = pairs;
+	for (i = 0; i < 2 * pairs; i++)
+		g->rings[i].kick = g->rings[i].call = -1;
 	g->sock = guest_open_socket(path, server);
 	if (g->sock < 0)
 		return g->sock;
-	if (set_u64(g, SET_OWNER, 0, -1) < 0 || get_u64(g, GET_FEATURES, &features) < 0 ||
+	if (guest_request(g, SET_OWNER, &owner, 0, -1) < 0 || get_u64(g, GET_FEATURES, &features) < 0 ||
 	    (features & wanted) != wanted)
 		return -EPROTO;
 	if (get_u64(g, GET_PROTOCOL_FEATURES, &protocol) < 0 || (protocol & PROTOCOL_MQ) == 0)

@@ -27,6 +27,7 @@
 #include "port/vhost.h"
 #include "port/vhost_guest.h"
 #include "port/vnet.h"
+#include "testing/wait_until.h"
 
 #define RX 0 // the guest's first rings
 #define TX 1
@@ -451,30 +452,122 @@ static void memory_that_is_not_there(void **state)
 	disconnect_guest(state);
 }
 
-// One thread serves the connections of all guests. A front end that stops in the middle of a message, or does not read
-// its answers, must not hold it.
+static int connect_socket(const char *name)
+{
+	struct sockaddr_un un = {.sun_family = AF_UNIX};
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	snprintf(un.sun_path, sizeof(un.sun_path), "%s/%s", dir, name);
+	assert_int_equal(connect(fd, (struct sockaddr *)&un, sizeof(un)), 0);
+	return fd;
+}
+
+static struct port *open_port(const char *name)
+{
+	struct port_config cfg = fixture_config("vhost", PORT_TENANT, 1);
+
+	snprintf(cfg.name, sizeof(cfg.name), "%s", name);
+	snprintf(cfg.socket, sizeof(cfg.socket), "%s/%s", dir, name);
+	return fixture_must_open(&cfg);
+}
+
+// One thread serves the front ends of all ports. One that stops in the middle of a message does not hold it, and may go
+// on with the message later.
 static void half_a_message(void **state)
 {
-	static const uint32_t set_features[] = {2, 1,
-						8}; // request, version, length of the payload, which does not follow
-	struct port_config cfg = fixture_config("vhost", PORT_TENANT, 1);
-	struct sockaddr_un un = {.sun_family = AF_UNIX};
-	int fd = socket(AF_UNIX, SOCK_STREAM, 0);
-	struct port *held;
+	static const uint32_t get_features[] = {1, 1, 0}; // request, version, length of the payload
+	uint32_t answer[5];
+	struct port *held = open_port("held");
+	int fd = connect_socket("held");
+	size_t some;
 
-	snprintf(cfg.name, sizeof(cfg.name), "held");
-	snprintf(cfg.socket, sizeof(cfg.socket), "%s/held", dir);
-	snprintf(un.sun_path, sizeof(un.sun_path), "%s/held", dir);
-	held = fixture_must_open(&cfg);
-	assert_int_equal(connect(fd, (struct sockaddr *)&un, sizeof(un)), 0);
-	assert_int_equal(write(fd, set_features, sizeof(set_features)), sizeof(set_features));
-	fixture_loop_ms(50);
-	connect_guest(state); // on another port
+	for (some = 1; some < sizeof(get_features); some++) {
+		assert_int_equal(write(fd, get_features, some), some);
+		connect_guest(state); // on another port
+		serves();
+		disconnect_guest(state);
+		assert_int_equal(recv(fd, answer, sizeof(answer), MSG_DONTWAIT), -1);
+		assert_int_equal(errno, EAGAIN); // it is still connected
+		assert_int_equal(write(fd, (const char *)get_features + some, sizeof(get_features) - some),
+				 sizeof(get_features) - some);
+		assert_int_equal(recv(fd, answer, sizeof(answer), MSG_WAITALL), sizeof(answer));
+		assert_int_equal(answer[0], get_features[0]);
+	}
+	close(fd);
+	fixture_close(held);
+}
+
+// The latest front end of a port wins, whatever the one before has left unsaid.
+static void half_a_message_before(void **state)
+{
+	static const uint32_t half[] = {2, 1, 8}; // SET_FEATURES without the features
+	struct port_config cfg = fixture_config("vhost", PORT_TENANT, 1);
+	char byte;
+	int fd;
+
+	snprintf(cfg.socket, sizeof(cfg.socket), "%s/hostile", dir);
+	port = fixture_must_open(&cfg);
+	fd = connect_socket("hostile");
+	assert_int_equal(write(fd, half, sizeof(half)), sizeof(half));
+	assert_int_equal(guest_start(&g, cfg.socket, false, 1), 0);
+	assert_true(fixture_wait_link(port, true, PATIENCE_MS));
+	drain(GUEST_RING);
+	serves();
+	assert_true(recv(fd, &byte, 1, 0) <= 0); // it was disconnected
+	close(fd);
+	disconnect_guest(state);
+}
+
+// Whoever sends requests and reads no answer is disconnected when the socket is full.
+static void answers_that_are_not_read(void **state)
+{
+	static const uint32_t get_features[] = {1, 1, 0};
+	uint64_t event = event_last();
+	struct port *full = open_port("full");
+	int fd = connect_socket("full");
+
+	while (send(fd, get_features, sizeof(get_features), MSG_NOSIGNAL) == sizeof(get_features))
+		;
+	assert_true(errno == EPIPE || errno == ECONNRESET);
+	close(fd);
+	connect_guest(state);
 	serves();
 	disconnect_guest(state);
-	close(fd);
-	fixture_loop_ms(50);
-	fixture_close(held);
+	fixture_loop_ms(1);
+	assert_string_equal(event_after(event)->kind->name, "vhost_message_refused");
+	fixture_close(full);
+}
+
+// Front ends that come and go in any order, some after a part of a message.
+static void storm_of_connections(void **state)
+{
+	enum { AT_ONCE = 8, CONNECTIONS = 150 };
+	static const uint32_t get_features[] = {1, 1, 0};
+	unsigned i, k, fds, seed = 1;
+	int sockets[AT_ONCE];
+
+	connect_guest(state); // for what is opened only once
+	disconnect_guest(state);
+	port = open_port("hostile");
+	fds = fixture_fds();
+	memset(sockets, -1, sizeof(sockets));
+	for (i = 0; i < CONNECTIONS; i++) {
+		k = (unsigned)rand_r(&seed) % AT_ONCE;
+		if (sockets[k] >= 0)
+			close(sockets[k]);
+		sockets[k] = connect_socket("hostile");
+		send(sockets[k], get_features, (unsigned)rand_r(&seed) % (sizeof(get_features) + 1), MSG_NOSIGNAL);
+	}
+	for (k = 0; k < AT_ONCE; k++)
+		close(sockets[k]);
+	assert_int_equal(guest_start(&g, port->cfg.socket, false, 1), 0);
+	assert_true(fixture_wait_link(port, true, PATIENCE_MS));
+	drain(GUEST_RING);
+	serves();
+	guest_stop(&g);
+	assert_true(fixture_wait_link(port, false, PATIENCE_MS));
+	assert_true(wait_until(fixture_fds() <= fds));
+	fixture_close(port);
 }
 
 // The worker, here the test itself, would sleep in the write for ever.
@@ -555,6 +648,7 @@ static void send_message(int sock, uint32_t request, uint64_t size, uint16_t que
 
 #define GET_INFLIGHT 31
 #define SET_INFLIGHT 32
+#define SET_VRING_NUM 8
 
 // Of a feature that is never offered: GET would allocate what it says, SET would write to a file of the guest for as
 // many queues as it says, and keep descriptors. The connection ends, with an event, and the next guest is served.
@@ -598,41 +692,31 @@ static void messages_of_inflight_buffers(void **state)
 	disconnect_guest(state);
 }
 
-// The library keeps a descriptor that it cannot map for ever, so the port ends taking connections.
-static void descriptors_that_are_lost(void **state)
+// The descriptors of messages that are refused do not stay open, however many they are, and the port serves its guest
+// when it behaves.
+static void descriptors_that_are_refused(void **state)
 {
-	struct port_config cfg = fixture_config("vhost", PORT_TENANT, 1);
-	struct sockaddr_un un = {.sun_family = AF_UNIX};
+	struct port *p = open_port("lost");
 	int pipes[2], sock;
-	struct port *p;
 	unsigned i, fds;
 	char byte;
 
-	snprintf(cfg.socket, sizeof(cfg.socket), "%s/lost", dir);
-	snprintf(un.sun_path, sizeof(un.sun_path), "%s/lost", dir);
-	p = fixture_must_open(&cfg);
 	assert_int_equal(pipe(pipes), 0);
 	fds = fixture_fds();
 	for (i = 0; i < 100; i++) {
-		sock = socket(AF_UNIX, SOCK_STREAM, 0);
-		assert_int_equal(connect(sock, (struct sockaddr *)&un, sizeof(un)), 0);
-		if (recv(sock, &byte, 1, MSG_DONTWAIT) < 0)
-			send_message(sock, SET_INFLIGHT, 4096, 1, 64, pipes[0], 1);
+		sock = connect_socket("lost");
+		send_message(sock, i % 2 == 0 ? SET_INFLIGHT : SET_VRING_NUM, 4096, 1, 64, pipes[0], 1 + i % 8);
 		while (recv(sock, &byte, 1, 0) > 0)
 			;
 		close(sock);
-		fixture_loop_ms(1);
 	}
-	fixture_loop_ms(50);
-	assert_in_range(fixture_fds(), fds, fds + 20);
+	assert_true(wait_until(fixture_fds() <= fds));
 	close(pipes[0]);
 	close(pipes[1]);
-	fixture_close(p);
-	p = fixture_must_open(&cfg); // a new port has a new guest
-	assert_int_equal(guest_start(&g, cfg.socket, false, 1), 0);
-	assert_true(fixture_wait_link(p, true, 5000));
+	assert_int_equal(guest_start(&g, p->cfg.socket, false, 1), 0);
+	assert_true(fixture_wait_link(p, true, PATIENCE_MS));
 	guest_stop(&g);
-	fixture_loop_ms(100);
+	assert_true(fixture_wait_link(p, false, PATIENCE_MS));
 	fixture_close(p);
 }
 
@@ -653,32 +737,24 @@ static void rings_of_bad_length(void **state)
 	disconnect_guest(state);
 }
 
-// The library uses a ring whose length it was never told as one of no entries, whose indexes nothing bounds.
+// The library would use a ring whose length it was never told as one of no entries, whose indexes nothing bounds.
 static void rings_of_no_length(void **state)
 {
 	struct port_config cfg = fixture_config("vhost", PORT_TENANT, 1);
-	struct rte_mbuf *pkts[BATCH], *m;
+	const struct vhost_queue *q;
+	uint64_t event;
 	uint32_t untold;
 
 	snprintf(cfg.socket, sizeof(cfg.socket), "%s/hostile", dir);
 	for (untold = RX; untold <= TX; untold++) {
-		const struct vhost_queue *q;
-
+		event = event_last();
 		port = fixture_must_open(&cfg);
-		assert_int_equal(guest_start_untold(&g, cfg.socket, untold), 0);
-		assert_true(guest_features(&g) != 0); // the router has handled all messages before
+		guest_start_untold(&g, cfg.socket, untold);
+		assert_int_equal(guest_features(&g), 0); // the router has ended the connection
 		q = port->queues[0].priv;
-		assert_true(q->rx != VRING_NONE || q->tx != VRING_NONE); // the other ring is served
-		if (untold == TX)
-			assert_int_equal(q->rx, VRING_NONE);
-		else
-			assert_int_equal(q->tx, VRING_NONE);
-		if (untold == RX)
-			drain(GUEST_RING);
-		m = fixture_packet(60, 0);
-		if (port->ops->tx(&port->queues[0], &m, 1) == 0)
-			rte_pktmbuf_free(m);
-		assert_int_equal(fixture_receive(port, 0, pkts, BATCH, 1), 0);
+		assert_true(q->rx == VRING_NONE && q->tx == VRING_NONE);
+		fixture_loop_ms(1);
+		assert_string_equal(event_after(event)->kind->name, "vhost_message_refused");
 		disconnect_guest(state);
 	}
 	connect_guest(state);
@@ -756,6 +832,236 @@ static void more_buffers_than_entries(void **state)
 		assert_int_equal(behind[i], UNTOUCHED);
 }
 
+enum {
+	GET_FEATURES = 1,
+	SET_FEATURES,
+	SET_OWNER,
+	RESET_OWNER,
+	SET_MEM_TABLE,
+	SET_LOG_BASE,
+	SET_LOG_FD,
+	SET_VRING_ADDR = 9,
+	SET_VRING_KICK = 12,
+	SET_VRING_ERR = 14
+};
+#define MESSAGE_WORDS 80
+#define FILES 5
+
+struct any_message {
+	uint32_t request, flags, size;
+	uint32_t words[MESSAGE_WORDS];
+};
+
+static void say(const struct any_message *m, unsigned bytes, const int *fds, unsigned n)
+{
+	char control[CMSG_SPACE(8 * sizeof(int))] = {};
+	struct iovec iov = {.iov_base = (void *)(uintptr_t)m, .iov_len = bytes};
+	struct msghdr h = {.msg_iov = &iov, .msg_iovlen = 1};
+	struct cmsghdr *c = (struct cmsghdr *)control;
+
+	if (n > 0) {
+		h.msg_control = control;
+		h.msg_controllen = CMSG_SPACE(n * sizeof(int));
+		*c = (struct cmsghdr){
+			.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(n * sizeof(int))};
+		memcpy(CMSG_DATA(c), fds, n * sizeof(int));
+	}
+	sendmsg(g.sock, &h, MSG_NOSIGNAL | MSG_DONTWAIT); // the router may have ended the connection
+}
+
+// A table of memory that no file has, while the rings run and a worker polls them.
+static void memory_that_cannot_be_mapped(void **state)
+{
+	static const char *const files[] = {"/dev/null", "/proc/self/cmdline", "/dev/zero"};
+	struct any_message m = {.request = SET_MEM_TABLE, .flags = 1, .size = 40, .words = {1}};
+	uint64_t event;
+	unsigned i;
+	int fd;
+
+	m.words[4] = 256 * MIB;
+	for (i = 0; i < RTE_DIM(files); i++) {
+		connect_guest(state);
+		event = event_last();
+		fixture_poll(port, true);
+		fd = open(files[i], i == 1 ? O_RDONLY : O_RDWR);
+		say(&m, 12 + 40, &fd, 1);
+		close(fd);
+		assert_true(fixture_wait_link(port, false, PATIENCE_MS));
+		assert_string_equal(event_after(event)->kind->name, "vhost_message_refused");
+		fixture_poll(NULL, false);
+		disconnect_guest(state);
+	}
+	connect_guest(state);
+	serves();
+	disconnect_guest(state);
+}
+
+static uint32_t any_word(unsigned *seed)
+{
+	static const uint32_t words[] = {0,          1,          2,      32,     64,         255,       256,
+					 257,        0x7fff,     0xffff, 0x1000, 0x10000,    0x4000000, 0x10000000,
+					 0x7fffffff, 0xffffffff, 40,     72,     0x80000000, 1024};
+	unsigned i = (unsigned)rand_r(seed) % (RTE_DIM(words) + 1);
+
+	return i < RTE_DIM(words) ? words[i] : (uint32_t)rand_r(seed) * 2u;
+}
+
+static void put_word64(uint32_t *at, uint64_t value)
+{
+	memcpy(at, &value, sizeof(value));
+}
+
+// What an ordinary front end would say about its memory, a ring or itself.
+static void ordinary_message(struct any_message *m, unsigned *seed)
+{
+	unsigned ring = (unsigned)rand_r(seed) % 2;
+
+	m->size = 8;
+	m->words[0] = ring;
+	m->words[1] = (uint32_t)rand_r(seed) % 2 * GUEST_RING;
+	if (m->request == SET_MEM_TABLE) {
+		m->size = 40;
+		put_word64(&m->words[0], 1);
+		put_word64(&m->words[4], (2u + (unsigned)rand_r(seed) % 127) * MIB);
+		put_word64(&m->words[6], (uintptr_t)g.mem);
+	} else if (m->request == SET_VRING_ADDR) {
+		m->size = 40;
+		put_word64(&m->words[2], (uintptr_t)g.rings[ring].desc);
+		put_word64(&m->words[4], (uintptr_t)g.rings[ring].used);
+		put_word64(&m->words[6], (uintptr_t)g.rings[ring].avail);
+	} else if (m->request == SET_LOG_BASE) {
+		m->size = 16;
+		put_word64(&m->words[0], MIB);
+	} else if (m->request == GET_FEATURES || m->request == SET_OWNER || m->request == SET_LOG_FD ||
+		   m->request == 15 || m->request == 17 || m->request == 40) {
+		m->size = 0;
+	} else if (m->request == 18) {
+		m->words[1] = (uint32_t)rand_r(seed) % 2;
+	} else if (m->request != SET_VRING_NUM && m->request != 10) {
+		m->words[1] = 0;
+	}
+}
+
+static unsigned ordinary_files(const struct any_message *m, const int *files, int *fds)
+{
+	if (m->request == SET_MEM_TABLE)
+		fds[0] = g.mem_fd;
+	else if (m->request == SET_LOG_BASE)
+		fds[0] = files[1];
+	else
+		fds[0] = files[0];
+	return m->request == SET_MEM_TABLE || m->request == SET_LOG_BASE || m->request == SET_LOG_FD ||
+	       (m->request >= SET_VRING_KICK && m->request <= SET_VRING_ERR);
+}
+
+// Changes words, the length, flags or descriptors. Returns the bytes to send.
+static unsigned spoil(struct any_message *m, const int *files, int *fds, unsigned *n_fds, unsigned *seed)
+{
+	static const uint32_t sizes[] = {0, 4, 8, 12, 16, 20, 40, 72, 256, 264, 272, 4096, UINT32_MAX};
+	static const uint32_t flags[] = {1, 1, 1, 1, 9, 9, 5, 0, 2};
+	unsigned i, bytes;
+
+	if (rand_r(seed) % 4 == 0)
+		m->request = (uint32_t)rand_r(seed) % 45;
+	m->flags = flags[(unsigned)rand_r(seed) % RTE_DIM(flags)];
+	for (i = (unsigned)rand_r(seed) % 3; i > 0; i--)
+		m->words[(unsigned)rand_r(seed) % 12] = any_word(seed);
+	bytes = 12 + m->size;
+	if (rand_r(seed) % 4 == 0)
+		m->size = sizes[(unsigned)rand_r(seed) % RTE_DIM(sizes)];
+	if (rand_r(seed) % 4 == 0)
+		bytes = 12 + RTE_MIN(m->size, 4u * MESSAGE_WORDS);
+	if (rand_r(seed) % 4 == 0)
+		*n_fds = (unsigned)rand_r(seed) % 9;
+	for (i = 0; i < *n_fds; i++)
+		if (i > 0 || rand_r(seed) % 4 == 0)
+			fds[i] = files[(unsigned)rand_r(seed) % FILES];
+	return bytes;
+}
+
+// One message: an ordinary one, or one that is spoilt. Returns whether it is as long as it says.
+static bool random_message(const int *files, unsigned *seed)
+{
+	static const uint32_t requests[] = {GET_FEATURES,
+					    SET_OWNER,
+					    SET_MEM_TABLE,
+					    SET_MEM_TABLE,
+					    SET_LOG_BASE,
+					    SET_LOG_FD,
+					    SET_VRING_NUM,
+					    SET_VRING_ADDR,
+					    SET_VRING_ADDR,
+					    10,
+					    11,
+					    SET_VRING_KICK,
+					    13,
+					    SET_VRING_ERR,
+					    15,
+					    17,
+					    18,
+					    18,
+					    19,
+					    40};
+	struct any_message m = {.request = requests[(unsigned)rand_r(seed) % RTE_DIM(requests)],
+				.flags = rand_r(seed) % 2 == 0 ? 1 : 9};
+	unsigned n, bytes;
+	int fds[8];
+
+	ordinary_message(&m, seed);
+	n = ordinary_files(&m, files, fds);
+	bytes = rand_r(seed) % 8 == 0 ? spoil(&m, files, fds, &n, seed) : 12 + m.size;
+	say(&m, bytes, fds, n);
+	return bytes == 12 + m.size;
+}
+
+static void random_front_end(const int *files, unsigned seed)
+{
+	char answers[4096];
+	bool whole = true;
+	unsigned n;
+
+	assert_int_equal(guest_start(&g, port->cfg.socket, false, 1), 0);
+	for (n = 1 + (unsigned)rand_r(&seed) % 60; n > 0; n--) {
+		whole = random_message(files, &seed) && whole;
+		if (rand_r(&seed) % 4 == 0)
+			guest_step(&g);
+		if (whole && rand_r(&seed) % 16 == 0)
+			guest_features(&g); // waits until the messages before it were handled
+		while (recv(g.sock, answers, sizeof(answers), MSG_DONTWAIT) > 0)
+			;
+	}
+	if (rand_r(&seed) % 8 == 0)
+		guest_shrink_memory(&g);
+	guest_stop(&g);
+}
+
+// Front ends that say anything once their rings run, while a worker polls the rings.
+static void random_messages(void **state)
+{
+	enum { SEEDS = 200, PORT_SEEDS = 10 };            // more messages of one port would have to wait
+	const char *only = getenv("CORELANE_VHOST_SEED"); // the first of 10
+	int files[FILES] = {eventfd(0, 0), memfd_create("log", 0), open("/dev/null", O_RDWR)};
+	unsigned i, first = only ? (unsigned)atoi(only) : 0, end = only ? first + PORT_SEEDS : SEEDS;
+
+	assert_int_equal(ftruncate(files[1], MIB), 0);
+	assert_int_equal(pipe2(files + 3, O_NONBLOCK), 0);
+	for (i = first; i < end; i++) {
+		if (i % PORT_SEEDS == 0 || i == first) {
+			port = open_port("hostile");
+			fixture_poll(port, true);
+		}
+		random_front_end(files, i);
+		fixture_loop_ms(1);
+		if ((i + 1) % PORT_SEEDS == 0 || i + 1 == end)
+			fixture_close(port);
+	}
+	for (i = 0; i < FILES; i++)
+		close(files[i]);
+	connect_guest(state);
+	serves();
+	disconnect_guest(state);
+}
+
 static int stop(void **state)
 {
 	rmdir(dir);
@@ -788,10 +1094,15 @@ int main(void)
 		cmocka_unit_test(memory_taken_away),
 		cmocka_unit_test(memory_that_is_not_there),
 		cmocka_unit_test(half_a_message),
+		cmocka_unit_test(half_a_message_before),
+		cmocka_unit_test(answers_that_are_not_read),
+		cmocka_unit_test(storm_of_connections),
+		cmocka_unit_test(memory_that_cannot_be_mapped),
+		cmocka_unit_test(random_messages),
 		with_guest(notification_that_would_block),
 		cmocka_unit_test(notification_of_no_eventfd),
 		cmocka_unit_test(messages_of_inflight_buffers),
-		cmocka_unit_test(descriptors_that_are_lost),
+		cmocka_unit_test(descriptors_that_are_refused),
 		with_guest(packed_rings),
 		with_guest(room_of_nothing),
 		with_guest(more_buffers_than_entries),
