@@ -68,6 +68,12 @@ class Namespace:
             self.ip("address", "add", address, "dev", name)
 
 
+def wait_for_all_answers(namespace, address, size=1000):
+    """Twenty large pings in a row are answered: a queue of the kernel may lose one while others have the CPUs."""
+    ping = ["ip", "netns", "exec", namespace.name, "ping", "-c", "20", "-i", "0.02", "-W", "1", "-s", str(size), address]
+    wait(lambda: " 0% packet loss" in subprocess.run(ping, capture_output=True, text=True, check=False).stdout, f"20 answers of {address}")
+
+
 def answers(namespace, address):
     done = subprocess.run(["ip", "netns", "exec", namespace.name, "ping", "-c", "1", "-W", "1", address], capture_output=True, check=False)
     return done.returncode == 0

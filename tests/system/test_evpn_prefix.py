@@ -13,7 +13,7 @@ import os
 import pytest
 
 from fabric import BGPD, Fabric, RoutedVtep, complete, guest, in_step
-from namespaces import answers, wait
+from namespaces import answers, wait, wait_for_all_answers
 
 pytestmark = pytest.mark.skipif(not os.path.exists(BGPD), reason="frr is not installed")
 
@@ -60,7 +60,7 @@ def test_prefixes_lead_to_other_hosts(lab):
     except AssertionError as e:
         raise AssertionError(f"{e}\n{lab.logs()}") from e
     for space, address in ((lab.near, FAR), (lab.near, FOREIGN), (lab.vtep.guest, NEAR), (lab.vtep.guest, FAR)):
-        assert " 0% packet loss" in space.run("ping", "-c", "20", "-i", "0.02", "-s", 1000, address), address
+        wait_for_all_answers(space, address)
     found = tunnels(lab.one)
     router = lab.two.daemon.cli("vrf", "show", "red")[0]["router_mac"]
     for prefix, remote, mac in ((FAR + "/32", lab.two.address, router), (FOREIGN_NET, lab.vtep.address, lab.vtep.router_mac)):

@@ -7,7 +7,7 @@ import os
 import pytest
 
 from fabric import BGPD, Fabric, Flow, FrrReflector, complete, guest, in_step
-from namespaces import answers, wait
+from namespaces import answers, wait, wait_for_all_answers
 
 pytestmark = pytest.mark.skipif(not os.path.exists(BGPD), reason="frr is not installed")
 
@@ -40,7 +40,7 @@ def lab():
 
 def test_tenants_reach_each_other(lab):
     wait(lambda: answers(lab.near, FAR), f"answer of {FAR}\n{lab.one.log()}\n{lab.two.log()}", 60)
-    assert " 0% packet loss" in lab.near.run("ping", "-c", "20", "-i", "0.02", "-s", 1000, FAR)
+    wait_for_all_answers(lab.near, FAR)
     routes = [r for r in lab.one.daemon.cli("route", "list", "--vrf", "red") if r["prefix"] == FAR + "/32"]
     assert [r["origin"] for r in routes] == ["agent"]
     tunnel = lab.one.daemon.cli("nexthop", "show", routes[0]["nexthop"])[0]["tunnel"]

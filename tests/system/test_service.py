@@ -176,7 +176,8 @@ def test_ping_between_taps(machine):
         machine.run("ip", "netns", "add", f"guest{n}")
         machine.run("corelane", "port", "add", f"tap{n}", "tenant", "tap", "--netns", f"guest{n}", "--bridge", "lan")
         machine.run("ip", "-n", f"guest{n}", "address", "add", f"10.9.0.{n}/24", "dev", f"tap{n}")
-    assert " 0% packet loss" in machine.run("ip", "netns", "exec", "guest1", "ping", "-c", 3, "-i", 0.2, "10.9.0.2")
+    ping = ("ip", "netns", "exec", "guest1", "ping", "-c", 3, "-i", 0.2, "-W", 1, "10.9.0.2")
+    machine.wait_for(lambda: " 0% packet loss" in machine.run(*ping, check=False))
 
 
 def test_af_packet(machine):
