@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A vhost-user front end whose messages are the fuzzer. It connects over a real socket and sends messages that are
-// ordinary, or changed in some places, with the descriptors that belong to them or with others. When it stops, the
-// library's thread has to disconnect it, and the next guest has to be served.
+// ordinary, or changed in some places, with the descriptors that belong to them or with others. When it stops, it has
+// to be disconnected, and the next guest has to be served.
 //
 // Input: a byte, how many messages of an ordinary start come first. Then messages:
 //	request | ring << 6
@@ -35,6 +35,8 @@
 #define MEMORY (1u << 20)
 #define RING_AT(i) (16384u * (i))
 #define SERVED_EVERY 256
+#define PORT_INPUTS 16      // then it is opened anew: the messages of a port would have to wait
+#define POLLER 0            // RCU's reader
 #define DESCRIPTORS_MOST 64 // that the process may have more than at the start
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -170,20 +172,16 @@ static void open_files(void)
 		abort();
 }
 
-static void set_up(void)
+static void open_port(void)
 {
-	static char *argv[] = {"fuzz_vhost_control", "--no-huge", "-m", "96",          "--no-pci", "--no-telemetry",
-			       "--no-shconf",        "-l",        "0",  "--log-level", "emergency"};
 	static struct port_config cfg = {
 		.name = "fuzz", .kind = "vhost", .role = PORT_TENANT, .queues = 1, .mtu = 1500};
 	struct error err = {};
 
-	if (rte_eal_init(RTE_DIM(argv), argv) < 0 || rcu_init() < 0)
-		abort();
-	port_pool_init(4096, 0);
-	loop_set_base(event_base_new());
-	snprintf(path, sizeof(path), "/tmp/fuzz_vhost_control.%d", getpid());
 	strcpy(cfg.socket, path);
+	if (port != NULL)
+		port->ops->close(port);
+	free(port);
 	port = calloc(1, sizeof(*port));
 	port->id = 1;
 	port->ops = &port_vhost_ops;
@@ -191,6 +189,21 @@ static void set_up(void)
 	port->queues[0].owner = UINT32_MAX;
 	if (port->ops->open(port, &cfg, &err) < 0)
 		abort();
+}
+
+static void set_up(void)
+{
+	static char *argv[] = {"fuzz_vhost_control", "--no-huge", "-m", "96",          "--no-pci", "--no-telemetry",
+			       "--no-shconf",        "-l",        "0",  "--log-level", "emergency"};
+
+	if (rte_eal_init(RTE_DIM(argv), argv) < 0 || rcu_init() < 0)
+		abort();
+	rcu_reader_online(POLLER);
+	rcu_reader_rest(POLLER);
+	port_pool_init(4096, 0);
+	loop_set_base(event_base_new());
+	snprintf(path, sizeof(path), "/tmp/fuzz_vhost_control.%d", getpid());
+	open_port();
 	rte_log_set_level_pattern("lib.vhost.*", RTE_LOG_EMERG);
 	open_files();
 }
@@ -212,10 +225,21 @@ static void wait_link(bool up)
 	}
 }
 
+// The port is polled as by a worker: it holds nothing of it between two polls.
+static uint16_t poll_port(struct rte_mbuf **pkts)
+{
+	uint16_t n;
+
+	rcu_reader_resume(POLLER);
+	n = port->ops->rx(&port->queues[0], pkts, BATCH);
+	rcu_reader_rest(POLLER);
+	return n;
+}
+
 static void receive(void)
 {
 	struct rte_mbuf *pkts[BATCH];
-	uint16_t n = port->ops->rx(&port->queues[0], pkts, BATCH);
+	uint16_t n = poll_port(pkts);
 
 	while (n > 0) {
 		rte_mbuf_sanity_check(pkts[--n], 1);
@@ -230,8 +254,10 @@ static void transmit(void)
 	struct rte_mbuf *m = rte_pktmbuf_alloc(port_pool(SOCKET_ID_ANY));
 
 	rte_pktmbuf_append(m, 64);
+	rcu_reader_resume(POLLER);
 	if (port->ops->tx(&port->queues[0], &m, 1) == 0)
 		rte_pktmbuf_free(m);
+	rcu_reader_rest(POLLER);
 }
 
 // An ordinary guest: its first frames arrive.
@@ -250,7 +276,7 @@ static void serves(void)
 	}
 	wait_link(true);
 	for (tries = 0; got < GUEST_RING; tries++) {
-		uint16_t n = port->ops->rx(&port->queues[0], pkts, BATCH);
+		uint16_t n = poll_port(pkts);
 
 		rte_pktmbuf_free_bulk(pkts, n);
 		got += n;
@@ -275,7 +301,7 @@ static void connect_front_end(void)
 		abort();
 }
 
-// The library ends the connection, whatever was sent, and be it the half of a message.
+// The router ends the connection, whatever was sent, and be it the half of a message.
 static void disconnect_front_end(void)
 {
 	struct pollfd p = {.fd = sock, .events = POLLIN};
@@ -440,9 +466,6 @@ static const uint8_t *send_changed(const uint8_t *at, const uint8_t *end)
 	for (at += 3; n > 0 && end - at >= 2; n--, at += 2)
 		((uint8_t *)&m)[at[0] % sizeof(m)] ^= at[1];
 	which = which == ORDINARY ? own : which;
-	// librte_vhost does not close one that it cannot map (docs/security.md)
-	if (m.request == SET_INFLIGHT_FD && (which == EVENT || which == PIPE || which == SOCKET || which == DIRECTORY))
-		return at;
 	len = 12 + RTE_MIN(m.size, (uint32_t)sizeof(m.bytes));
 	if (!send_bytes(&m, cut > 0 ? RTE_MIN(cut, len) : len, which))
 		return NULL;
@@ -466,11 +489,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	if (port == NULL)
 		set_up();
+	else if (inputs % PORT_INPUTS == 0)
+		open_port();
 	if (inputs++ % SERVED_EVERY == 0)
 		serves();
 	memset(memory, 0, RING_AT(RINGS));
-	__atomic_store_n(&((struct vhost *)port->priv)->refused, 0,
-			 __ATOMIC_RELAXED); // it would take no more connections
 	connect_front_end();
 	for (i = 0; i < data[0] % (RTE_DIM(start) + 1); i++) {
 		own = ordinary(&m, start[i] % 64, start[i] / 64);
