@@ -20,6 +20,7 @@
 #include "base/rcu.h"
 #include "base/wake_fd.h"
 #include "port/vhost.h"
+#include "port/vhost_closer.h"
 #include "port/vhost_wire.h"
 
 #define FRONT_RATE 500   // messages per second of a port
@@ -60,8 +61,9 @@ struct front {
 	bool rests;              // nothing is read, because its bucket is empty
 	uint64_t rests_until;    // TSC
 	uint64_t met_in;         // the turn in which the front end came: what epoll reported in it was of the last one
-	uint64_t token;          // FRONT_STOPS: the grace period
-	uint64_t retry_at;       // TSC; of a client
+	struct vhost_closer *closer;
+	uint64_t token;    // FRONT_STOPS: the grace period
+	uint64_t retry_at; // TSC; of a client
 	struct bucket bucket;
 	struct vhost_session session;
 	struct front_source on_listener, on_outer, on_inner;
@@ -108,17 +110,40 @@ static void front_enter(struct front *f, enum front_state state)
 
 static bool front_pay(struct front *f, uint32_t messages)
 {
-	bool paid = bucket_take(&f->bucket, rte_rdtsc(), messages, FRONT_RATE, FRONT_BURST, rte_get_tsc_hz());
+	bool paid = vhost_closer_is_free(f->closer) &&
+		    bucket_take(&f->bucket, rte_rdtsc(), messages, FRONT_RATE, FRONT_BURST, rte_get_tsc_hz());
 
 	if (!paid)
 		front_rest(f, true);
 	return paid;
 }
 
+static void front_end_inner(struct front *f)
+{
+	int fds[VHOST_WIRE_FDS];
+	unsigned n = vhost_wire_end(&f->inner, fds);
+
+	while (n > 0)
+		close(fds[--n]);
+}
+
+static void front_end_outer(struct front *f)
+{
+	int fds[VHOST_WIRE_FDS];
+	unsigned n;
+
+	if (f->outer.fd < 0)
+		return;
+	epoll_ctl(front.poll, EPOLL_CTL_DEL, f->outer.fd, NULL);
+	shutdown(f->outer.fd, SHUT_RDWR); // it is seen at once, however long the end takes
+	n = vhost_wire_end(&f->outer, fds);
+	vhost_closer_close(f->closer, fds, n);
+}
+
 // The library destroys the device when it reads the end, and closes its side. Until then it has the port's rings.
 static void front_hang_up(struct front *f)
 {
-	vhost_wire_end(&f->outer);
+	front_end_outer(f);
 	if (f->inner.fd >= 0 && !f->ending)
 		shutdown(f->inner.fd, SHUT_WR);
 	f->ending = f->inner.fd >= 0;
@@ -158,7 +183,7 @@ static void front_begin(struct front *f)
 	f->ending = f->ended = f->paid = false;
 	vhost_session_begin(&f->session);
 	if (f->inner.fd >= 0 && front_watch(&f->on_inner, f->inner.fd, EPOLLIN, EPOLL_CTL_ADD) < 0)
-		vhost_wire_end(&f->inner);
+		front_end_inner(f);
 	if (f->inner.fd < 0)
 		front_hang_up(f);
 	else
@@ -169,7 +194,7 @@ static void front_begin(struct front *f)
 static void front_settle(struct front *f)
 {
 	if (f->inner.fd >= 0 && f->ended && vhost_conn_is_over(f->vhost)) {
-		vhost_wire_end(&f->inner);
+		front_end_inner(f);
 		f->ending = false;
 	}
 	if (f->inner.fd < 0 && f->outer.fd >= 0 && vhost_conn_is_over(f->vhost))
@@ -205,7 +230,7 @@ static void front_retry(struct front *f)
 	uint64_t now = rte_rdtsc();
 	int fd;
 
-	if (f->listener >= 0 || f->outer.fd >= 0 || now < f->retry_at)
+	if (f->listener >= 0 || f->outer.fd >= 0 || now < f->retry_at || !vhost_closer_is_free(f->closer))
 		return;
 	f->retry_at = now + rte_get_tsc_hz() / 1000 * FRONT_RETRY_MS;
 	fd = front_connect(f->vhost->path);
@@ -372,7 +397,11 @@ static int front_add(struct vhost *v, int listener)
 	f->on_listener = (struct front_source){front_on_listener, f};
 	f->on_outer = (struct front_source){front_on_outer, f};
 	f->on_inner = (struct front_source){front_on_inner, f};
-	if (listener >= 0 && front_watch(&f->on_listener, listener, EPOLLIN, EPOLL_CTL_ADD) < 0) {
+	f->closer = vhost_closer_new();
+	if (f->closer == NULL ||
+	    (listener >= 0 && front_watch(&f->on_listener, listener, EPOLLIN, EPOLL_CTL_ADD) < 0)) {
+		if (f->closer != NULL)
+			vhost_closer_put(f->closer);
 		free(f);
 		return -ENOSPC;
 	}
@@ -390,13 +419,14 @@ static int front_remove(const struct vhost *v)
 		;
 	f = *p;
 	*p = f->next;
-	vhost_wire_end(&f->outer);
+	front_end_outer(f);
 	library = f->inner.fd;
 	if (library >= 0 && !f->ended)
 		epoll_ctl(front.poll, EPOLL_CTL_DEL, library, NULL);
 	vhost_wire_next(&f->inner);
 	if (f->listener >= 0)
 		close(f->listener);
+	vhost_closer_put(f->closer);
 	free(f);
 	return library;
 }

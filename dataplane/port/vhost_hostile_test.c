@@ -3,6 +3,7 @@
 // packet buffer, never takes more buffers than a burst has packets, and counts what it drops.
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -682,7 +683,7 @@ static void messages_of_inflight_buffers(void **state)
 			     files[!cases[i].empty], cases[i].fds);
 		assert_true(fixture_wait_link(port, false, 1000));
 		assert_string_equal(event_after(event)->kind->name, "vhost_message_refused");
-		assert_in_range(fixture_fds(), 0, fds); // those of the connection are closed as well
+		assert_true(wait_until(fixture_fds() <= fds)); // those of the connection are closed as well
 		disconnect_guest(state);
 	}
 	close(files[0]);
@@ -713,6 +714,56 @@ static void descriptors_that_are_refused(void **state)
 	assert_true(wait_until(fixture_fds() <= fds));
 	close(pipes[0]);
 	close(pipes[1]);
+	assert_int_equal(guest_start(&g, p->cfg.socket, false, 1), 0);
+	assert_true(fixture_wait_link(p, true, PATIENCE_MS));
+	guest_stop(&g);
+	assert_true(fixture_wait_link(p, false, PATIENCE_MS));
+	fixture_close(p);
+}
+
+// A TCP socket that waits at its end until its peer, peers[1], has read what is on its way.
+static void lingering_socket(int peers[2])
+{
+	const struct linger waits = {.l_onoff = 1, .l_linger = 3600};
+	struct sockaddr_in in = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	static const char bytes[65536];
+	socklen_t len = sizeof(in);
+
+	assert_int_equal(bind(listener, (struct sockaddr *)&in, sizeof(in)), 0);
+	assert_int_equal(listen(listener, 1), 0);
+	getsockname(listener, (struct sockaddr *)&in, &len);
+	peers[0] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	assert_int_equal(connect(peers[0], (struct sockaddr *)&in, sizeof(in)), 0);
+	peers[1] = accept(listener, NULL, NULL);
+	close(listener);
+	setsockopt(peers[0], SOL_SOCKET, SO_LINGER, &waits, sizeof(waits));
+	while (send(peers[0], bytes, sizeof(bytes), MSG_DONTWAIT) > 0)
+		;
+}
+
+// The descriptors of a message end on no thread that others need. Some are read with the message, some never.
+static void descriptors_that_linger(void **state)
+{
+	struct port *p = open_port("lingers");
+	int peers[4][2], sock = connect_socket("lingers");
+	unsigned i, fds = fixture_fds();
+	char byte;
+
+	for (i = 0; i < RTE_DIM(peers); i++) {
+		lingering_socket(peers[i]);
+		send_message(sock, SET_INFLIGHT, 4096, 1, 64, peers[i][0], 1 + i % 8);
+		close(peers[i][0]); // the router's is the last
+	}
+	while (recv(sock, &byte, 1, 0) > 0)
+		;
+	close(sock);
+	connect_guest(state); // on another port
+	serves();
+	disconnect_guest(state);
+	for (i = 0; i < RTE_DIM(peers); i++)
+		close(peers[i][1]);
+	assert_true(wait_until(fixture_fds() <= fds));
 	assert_int_equal(guest_start(&g, p->cfg.socket, false, 1), 0);
 	assert_true(fixture_wait_link(p, true, PATIENCE_MS));
 	guest_stop(&g);
@@ -1103,6 +1154,7 @@ int main(void)
 		cmocka_unit_test(notification_of_no_eventfd),
 		cmocka_unit_test(messages_of_inflight_buffers),
 		cmocka_unit_test(descriptors_that_are_refused),
+		cmocka_unit_test(descriptors_that_linger),
 		with_guest(packed_rings),
 		with_guest(room_of_nothing),
 		with_guest(more_buffers_than_entries),

@@ -35,8 +35,8 @@ static int inside_name(char *path, size_t size)
 	return 0;
 }
 
-// Removes the sockets of processes that were killed. In the directory of the daemon there are none: the number of the
-// process is in its name.
+// Removes the sockets of processes that were killed. In the directory of the daemon there are none: it has the number
+// of the process in its name.
 static void inside_sweep(void)
 {
 	const char *dir = rte_eal_get_runtime_dir();

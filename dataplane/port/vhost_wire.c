@@ -6,7 +6,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define FDS_BYTES (VHOST_MESSAGE_FDS * sizeof(int))
+// What does not fit, the kernel closes on this thread, which must not wait for that (vhost_closer.h).
+#define FDS_BYTES (VHOST_WIRE_MOST * sizeof(int))
 
 union vhost_wire_control {
 	char bytes[CMSG_SPACE(FDS_BYTES)];
@@ -15,9 +16,10 @@ union vhost_wire_control {
 
 void vhost_wire_begin(struct vhost_wire *w, int fd, bool library)
 {
-	memset(w, 0, sizeof(*w));
 	w->fd = fd;
 	w->library = library;
+	w->have = w->n_refused = 0;
+	memset(&w->m, 0, sizeof(w->m));
 }
 
 void vhost_wire_next(struct vhost_wire *w)
@@ -29,41 +31,44 @@ void vhost_wire_next(struct vhost_wire *w)
 	vhost_wire_begin(w, w->fd, w->library);
 }
 
-void vhost_wire_end(struct vhost_wire *w)
+unsigned vhost_wire_end(struct vhost_wire *w, int fds[VHOST_WIRE_FDS])
 {
-	vhost_wire_next(w);
+	unsigned n = 0, i;
+
 	if (w->fd >= 0)
-		close(w->fd);
-	w->fd = -1;
+		fds[n++] = w->fd;
+	for (i = 0; i < w->m.n_fds; i++)
+		fds[n++] = w->m.fds[i];
+	for (i = 0; i < w->n_refused; i++)
+		fds[n++] = w->refused[i];
+	vhost_wire_begin(w, -1, w->library);
+	return n;
 }
 
-// Keeps the descriptors of one piece. Those that are too many are closed.
-static bool vhost_wire_keep(struct vhost_message *m, const struct cmsghdr *c)
+// Keeps the descriptors of one piece. After some that are too many, nothing is read any more.
+static bool vhost_wire_keep(struct vhost_wire *w, const struct cmsghdr *c)
 {
 	unsigned n = (unsigned)((c->cmsg_len - CMSG_LEN(0)) / sizeof(int)), i;
-	bool fits = true;
 	int fd;
 
 	for (i = 0; i < n; i++) {
 		memcpy(&fd, CMSG_DATA(c) + i * sizeof(fd), sizeof(fd));
-		if (m->n_fds < VHOST_MESSAGE_FDS) {
-			m->fds[m->n_fds++] = fd;
-		} else {
-			close(fd);
-			fits = false;
-		}
+		if (w->m.n_fds < VHOST_MESSAGE_FDS)
+			w->m.fds[w->m.n_fds++] = fd;
+		else
+			w->refused[w->n_refused++] = fd;
 	}
-	return fits;
+	return w->n_refused == 0;
 }
 
-static bool vhost_wire_keep_all(struct vhost_message *m, struct msghdr *h)
+static bool vhost_wire_keep_all(struct vhost_wire *w, struct msghdr *h)
 {
 	bool fits = (h->msg_flags & MSG_CTRUNC) == 0;
 	struct cmsghdr *c;
 
 	for (c = CMSG_FIRSTHDR(h); c != NULL; c = CMSG_NXTHDR(h, c))
 		if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS)
-			fits = vhost_wire_keep(m, c) && fits;
+			fits = vhost_wire_keep(w, c) && fits;
 	return fits;
 }
 
@@ -80,7 +85,7 @@ static int vhost_wire_piece(struct vhost_wire *w, unsigned want, const char **wh
 
 	if (n < 0)
 		return errno == EAGAIN || errno == EINTR ? 0 : -ECONNRESET;
-	if (!vhost_wire_keep_all(&w->m, &h)) {
+	if (!vhost_wire_keep_all(w, &h)) {
 		*why = "more descriptors than a message may have";
 		return -EPROTO;
 	}
