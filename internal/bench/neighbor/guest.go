@@ -40,6 +40,7 @@ const (
 	chain                  // each frame takes as many descriptors as a chain may have
 	whole                  // no misuse: the frames of chain, as many of them, each in one descriptor
 	shrink                 // it shortens the file of its memory once the router uses it, and connects again
+	lie                    // it sends messages of any kind while its rings run
 	fullCall               // nobody reads its call descriptor, an eventfd at its maximum
 )
 
@@ -109,6 +110,8 @@ func connectGuest(port *scenario.Port, how misuse, number uint64) (guest, error)
 	switch how {
 	case shrink:
 		return &shrinkingGuest{guest: g, memory: g.memory, keeps: int64(number%2) * vhostData}, nil
+	case lie:
+		return newLyingGuest(g, number)
 	}
 	return g, nil
 }

@@ -19,6 +19,7 @@ const (
 	vhostSetNum      = 8
 	vhostSetAddr     = 9
 	vhostSetBase     = 10
+	vhostGetBase     = 11
 	vhostSetKick     = 12
 	vhostSetCall     = 13
 	vhostSetEnable   = 18

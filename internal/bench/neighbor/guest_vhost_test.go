@@ -26,6 +26,7 @@ type backEnd struct {
 	calls    []int
 	rings    []byte
 	takes    int // so often does it take all frames that are there
+	refuses  int // the connection ends after so many messages; 0: never
 	socket   int
 }
 
@@ -130,6 +131,8 @@ func (b *backEnd) read() (end bool, err error) {
 
 func (b *backEnd) obey(request uint32, fds []int) (end bool, err error) {
 	switch {
+	case b.refuses > 0 && len(b.requests) >= b.refuses:
+		return true, closeAll(fds)
 	case request == vhostSetMemTable && b.memory < 0:
 		b.memory = fds[0]
 		b.rings, err = unix.Mmap(b.memory, 0, vhostData, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
@@ -256,5 +259,83 @@ func TestFullCall(t *testing.T) {
 		if _, err := unix.Read(fd, count[:]); err != nil || binary.NativeEndian.Uint64(count[:]) != math.MaxUint64-1 {
 			t.Errorf("the eventfd had %v, %v", count, err)
 		}
+	}
+}
+
+const handshakeMessages = 16
+
+// Messages begin when the rings run. Those that are counted have been read.
+func TestLyingGuest(t *testing.T) {
+	b := &backEnd{}
+	g := connectTo(t, b, lie, 0)
+	requests := func() (got []uint32) {
+		b.look(func() { got = slices.Clone(b.requests) })
+		return got
+	}
+	if err := wait.Patiently(t.Context(), func() (bool, error) {
+		n, err := g.post()
+		if n != 0 || err != nil {
+			return true, errors.Join(err, errors.New("it lies before its rings run"))
+		}
+		return len(requests()) >= handshakeMessages, nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if got := requests(); len(got) != handshakeMessages {
+		t.Errorf("the handshake has messages %v", got)
+	}
+	b.look(func() { b.takes, b.refuses = 1, handshakeMessages+3 })
+	n, err := postUntil(t, g, 1000)
+	if got := len(requests()) - handshakeMessages; !errors.Is(err, errNotServed) || n < 1 || n > got+1 {
+		t.Errorf("%d messages are counted, %d were read, %v", n, got, err)
+	}
+}
+
+// What the guests of a run say: most of each kind of message, each time the same, and a third of it wrong somewhere.
+func TestLies(t *testing.T) {
+	memory, err := newGuestMemory(vhostData+vhostRoom, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	say := func(number uint64) (words []vhostWord) {
+		g, err := newLyingGuest(&vhostGuest{guestSocket: -1, memory: memory}, number)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l := g.(*lyingGuest)
+		for range 2000 {
+			words = append(words, l.next())
+		}
+		if err := closeAll(l.own); err != nil {
+			t.Error(err)
+		}
+		return words
+	}
+	first, again := say(1), say(1)
+	requests, wrong, most := map[uint32]int{}, 0, 0
+	for i, w := range first {
+		if string(w.bytes()) != string(again[i].bytes()) || len(w.files) != len(again[i].files) {
+			t.Fatalf("message %d is %+v, and then %+v", i, w, again[i])
+		}
+		requests[w.request]++
+		if int(w.size) != len(w.payload) || w.flags&^vhostNeedReply != vhostVersion || w.request > 44 {
+			wrong++
+		}
+		most = max(most, len(w.files))
+	}
+	for request := range uint32(45) {
+		if requests[request] == 0 {
+			t.Errorf("no message %d in 2,000", request)
+		}
+	}
+	if wrong == 0 || wrong > len(first)/3 || most < 9 {
+		t.Errorf("%d messages with a wrong header, at most %d descriptors", wrong, most)
+	}
+	if other := say(2); string(other[0].bytes())+string(other[1].bytes())+string(other[2].bytes()) ==
+		string(first[0].bytes())+string(first[1].bytes())+string(first[2].bytes()) {
+		t.Error("the next connection says the same")
+	}
+	if err := memory.close(); err != nil {
+		t.Error(err)
 	}
 }

@@ -335,9 +335,9 @@ func runUntil(t *testing.T, o Options, missing func(*Result) error) {
 func TestGuests(t *testing.T) {
 	o := options(t)
 	o.Repetitions, o.Trial = 1, 500*time.Millisecond
-	o.Attacks = []string{"reconnect", "chains", "truncate", "full-call"}
+	o.Attacks = []string{"reconnect", "chains", "truncate", "messages", "full-call"}
 	runUntil(t, o, func(r *Result) error {
-		if len(r.Rows) != 6 {
+		if len(r.Rows) != 7 {
 			return fmt.Errorf("%d rows", len(r.Rows))
 		}
 		for _, row := range r.Rows {
