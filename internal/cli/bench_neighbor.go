@@ -38,9 +38,10 @@ host on the fabric asks for the router's MAC address, and the API is called in a
 
 The targets of each row: the observed tenant keeps 0.90 of the rate that it has alone. Its 99th percentile of latency,
 the median over windows of 20 ms, is at most 1/0.90 times as long as beside the ordinary neighbour or, where BUSY is
-"-", as alone. All ARP requests are answered, no call of the API and no turn of the router's master takes more than
-100 ms, and each lost packet has a drop reason. Repeated trials show the noise of this machine: a figure that noise
-alone can move across its target is "within noise". --check fails for rows that miss a target by more.
+"-", as alone; at most twice as long for truncate, messages and full-call. All ARP requests are answered, no call of
+the API and no turn of the router's master takes more than 100 ms, and each lost packet has a drop reason. Repeated
+trials show the noise of this machine: a figure that noise alone can move across its target is "within noise". --check
+fails for rows that miss a target by more.
 
 It needs root and two CPUs. The result is a JSON file.
 

@@ -60,9 +60,23 @@ func Attacks() []Attack {
 		{"descriptors-64m", "descriptors of 64 MB; a memif is disconnected and returns", each[:2],
 			misused(huge)},
 		{"chains", "frames in chains of 128 descriptors with 8 bytes each", each[:2], misused(chain)},
+		{"truncate", "a guest that shortens the file of its memory while the router uses it, in a loop", each[1:2],
+			misused(shrink)},
+		{"messages", "vhost-user messages of any kind while the guest's rings run", each[1:2], misused(lie)},
+		{"full-call", "a guest whose notifications would wait: its call descriptor is at its maximum", each[1:2],
+			misused(fullCall)},
 		{"broadcasts", "broadcasts in a bridge domain of 250 ends", each, (*attacker).broadcasts},
 		{"new-macs", "frames in a bridge domain that each have another source MAC", each, (*attacker).newMACs},
 	}
+}
+
+// mostSlower is how many times as long the observed tenant's 99th percentile may be beside an attack. What a hostile
+// front end does to its own connection is compared with nobody at all, so there the bound is wider.
+func mostSlower(attack string) float64 {
+	if slices.Contains([]string{"full-call", "messages", "truncate"}, attack) {
+		return mostTwice
+	}
+	return mostP99
 }
 
 // AttackNames lists their names.

@@ -3,7 +3,9 @@ package neighbor
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
+	"math"
 	"os"
 	"time"
 
@@ -16,8 +18,8 @@ import (
 // A hostile guest breaks the protocol of its port, which the generator's drivers cannot. It runs in this process, on
 // the generator's CPU, and rests between two steps so that it takes little of it.
 type guest interface {
-	// post offers frames to the router and returns how many it has taken since the last call. An error: the router has
-	// disconnected the guest.
+	// post offers frames to the router and returns how many it has taken since the last call, or how often the guest
+	// has done something else that is its attack. An error: this connection is over.
 	post() (taken int, err error)
 	close() error
 }
@@ -33,10 +35,13 @@ const (
 type misuse int
 
 const (
-	nothing misuse = iota // it only connects and disconnects
-	huge                  // each descriptor has 64 MB
-	chain                 // each frame takes as many descriptors as a chain may have
-	whole                 // no misuse: the frames of chain, as many of them, each in one descriptor
+	nothing  misuse = iota // it only connects and disconnects
+	huge                   // each descriptor has 64 MB
+	chain                  // each frame takes as many descriptors as a chain may have
+	whole                  // no misuse: the frames of chain, as many of them, each in one descriptor
+	shrink                 // it shortens the file of its memory once the router uses it, and connects again
+	lie                    // it sends messages of any kind while its rings run
+	fullCall               // nobody reads its call descriptor, an eventfd at its maximum
 )
 
 // misused makes the attacker a hostile guest.
@@ -44,8 +49,12 @@ func misused(how misuse) func(*attacker) error {
 	return func(a *attacker) error {
 		port := a.port
 		as := func(how misuse) func(context.Context) (int, error) {
+			connections := uint64(0)
 			return func(ctx context.Context) (int, error) {
-				return attackAs(ctx, func() (guest, error) { return connectGuest(port, how) }, how == nothing)
+				return attackAs(ctx, func() (guest, error) {
+					connections++
+					return connectGuest(port, how, connections)
+				}, how == nothing)
 			}
 		}
 		a.guest = as(how)
@@ -58,7 +67,7 @@ func misused(how misuse) func(*attacker) error {
 
 // attackAs runs a hostile guest until ctx ends. It connects again whenever it is disconnected, and an idle one always.
 // It rests after each connection, too: a loop without rests would measure what the generator loses to it on their CPU.
-// It returns the frames that the router took or, of an idle guest, its connections.
+// It returns the frames that the router took or, of an idle guest, its connections, or else what its posts count.
 func attackAs(ctx context.Context, connect func() (guest, error), idle bool) (done int, err error) {
 	for ; ctx.Err() == nil; _ = wait.For(ctx, guestRest) {
 		g, err := connect()
@@ -89,11 +98,22 @@ func attackAs(ctx context.Context, connect func() (guest, error), idle bool) (do
 // errNotServed: the router has closed the connection before it was complete.
 var errNotServed = errors.New("the router has closed the connection")
 
-func connectGuest(port *scenario.Port, how misuse) (guest, error) {
-	if port.Device == scenario.Vhost {
-		return dialVhost(port.Socket, how)
+// connectGuest makes a connection. number: counts them, so that each may differ.
+func connectGuest(port *scenario.Port, how misuse, number uint64) (guest, error) {
+	if port.Device == scenario.Memif {
+		return dialMemif(port.Socket, how)
 	}
-	return dialMemif(port.Socket, how)
+	g, err := dialVhost(port.Socket, how)
+	if err != nil {
+		return nil, err
+	}
+	switch how {
+	case shrink:
+		return &shrinkingGuest{guest: g, memory: g.memory, keeps: int64(number%2) * vhostData}, nil
+	case lie:
+		return newLyingGuest(g, number)
+	}
+	return g, nil
 }
 
 // guestMemory is memory that a guest shares with the router.
@@ -102,13 +122,14 @@ type guestMemory struct {
 	fd    int
 }
 
-func newGuestMemory(size int) (*guestMemory, error) {
+// newGuestMemory makes memory. If it is sealed, nobody can shorten it; without that, memif refuses it.
+func newGuestMemory(size int, sealed bool) (*guestMemory, error) {
 	fd, err := unix.MemfdCreate("guest", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
 	if err != nil {
 		return nil, os.NewSyscallError("memfd_create", err)
 	}
 	err = unix.Ftruncate(fd, int64(size))
-	if err == nil {
+	if err == nil && sealed {
 		_, err = unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, unix.F_SEAL_SHRINK)
 	}
 	var bytes []byte
@@ -143,11 +164,11 @@ func dialGuest(path string, kind int) (guestSocket, error) {
 
 func (s guestSocket) close() error { return unix.Close(int(s)) }
 
-// send sends a message, with a descriptor unless that is negative.
-func (s guestSocket) send(message []byte, fd int) error {
+// send sends a message, with descriptors.
+func (s guestSocket) send(message []byte, fds ...int) error {
 	var rights []byte
-	if fd >= 0 {
-		rights = unix.UnixRights(fd)
+	if len(fds) > 0 {
+		rights = unix.UnixRights(fds...)
 	}
 	err := unix.Sendmsg(int(s), message, rights, nil, unix.MSG_NOSIGNAL)
 	if errors.Is(err, unix.EPIPE) || errors.Is(err, unix.ECONNRESET) {
@@ -163,6 +184,19 @@ func (s guestSocket) sendEvent(message []byte) error {
 		return os.NewSyscallError("eventfd", err)
 	}
 	return errors.Join(s.send(message, fd), unix.Close(fd))
+}
+
+// sendFullEvent sends a message with a new eventfd at its maximum: a write to it waits until somebody reads it.
+func (s guestSocket) sendFullEvent(message []byte) error {
+	fd, err := unix.Eventfd(0, unix.EFD_CLOEXEC)
+	if err != nil {
+		return os.NewSyscallError("eventfd", err)
+	}
+	_, err = unix.Write(fd, binary.NativeEndian.AppendUint64(nil, math.MaxUint64-1))
+	if err == nil {
+		err = s.send(message, fd)
+	}
+	return errors.Join(err, unix.Close(fd))
 }
 
 // receive reads a message of at most this length.

@@ -51,7 +51,7 @@ func dialMemif(path string, how misuse) (guest, error) {
 	if how == huge {
 		size = hugeBytes + 1<<18
 	}
-	memory, err := newGuestMemory(size)
+	memory, err := newGuestMemory(size, true)
 	if err != nil {
 		return nil, err
 	}
@@ -124,7 +124,7 @@ func (g *memifGuest) handshake() error {
 	steps := []func() error{
 		func() error {
 			return g.send(memifMessageOf(memifInit, uint16(memifVersion), uint32(0), uint8(0), [24]byte{},
-				[32]byte{}), -1)
+				[32]byte{}))
 		},
 		func() error {
 			return g.send(memifMessageOf(memifAddRegion, uint16(0), uint64(len(g.memory.bytes))), g.memory.fd)
@@ -140,7 +140,7 @@ func (g *memifGuest) handshake() error {
 			return err
 		}
 	}
-	if err := g.send(memifMessageOf(memifConnect, [32]byte{}), -1); err != nil {
+	if err := g.send(memifMessageOf(memifConnect, [32]byte{})); err != nil {
 		return err
 	}
 	return g.expect(memifConnected)

@@ -19,6 +19,7 @@ const (
 	vhostSetNum      = 8
 	vhostSetAddr     = 9
 	vhostSetBase     = 10
+	vhostGetBase     = 11
 	vhostSetKick     = 12
 	vhostSetCall     = 13
 	vhostSetEnable   = 18
@@ -37,20 +38,23 @@ const (
 	vhostNext    = 1 // flag of a descriptor
 	vhostTx      = vhostRing
 	vhostEntries = 4 // before the entries of an available ring
+	// frames that fullCall offers at a time: the router notifies after each poll, and is not busy with the frames
+	vhostFew = 16
 )
 
 type vhostGuest struct {
 	guestSocket
-	memory *guestMemory
-	sent   uint16
+	memory  *guestMemory
+	offered uint16 // frames at a time
+	sent    uint16
 }
 
-func dialVhost(path string, how misuse) (guest, error) {
+func dialVhost(path string, how misuse) (*vhostGuest, error) {
 	size := vhostData + vhostRoom
 	if how == huge {
 		size = vhostData + hugeBytes + vhostRoom
 	}
-	memory, err := newGuestMemory(size)
+	memory, err := newGuestMemory(size, how != shrink)
 	if err != nil {
 		return nil, err
 	}
@@ -58,9 +62,13 @@ func dialVhost(path string, how misuse) (guest, error) {
 	if err != nil {
 		return nil, errors.Join(err, memory.close())
 	}
-	g := &vhostGuest{guestSocket: s, memory: memory}
+	g := &vhostGuest{guestSocket: s, memory: memory, offered: vhostSlots}
+	sendCall := g.sendEvent
+	if how == fullCall {
+		g.offered, sendCall = vhostFew, g.sendFullEvent
+	}
 	g.describe(how)
-	if err := g.handshake(); err != nil {
+	if err := g.handshake(sendCall); err != nil {
 		return nil, errors.Join(err, g.close())
 	}
 	return g, nil
@@ -94,7 +102,7 @@ func (g *vhostGuest) describe(how misuse) {
 }
 
 func (g *vhostGuest) tell(request uint32, payload ...any) error {
-	return g.send(vhostMessage(request, payload...), -1)
+	return g.send(vhostMessage(request, payload...))
 }
 
 func vhostMessage(request uint32, payload ...any) []byte {
@@ -108,7 +116,19 @@ func vhostMessage(request uint32, payload ...any) []byte {
 	return m
 }
 
-func (g *vhostGuest) handshake() error {
+// memoryTable is the payload of vhostSetMemTable. The guest's addresses begin at 0.
+func (g *vhostGuest) memoryTable() []any {
+	return []any{uint32(1), uint32(0), uint64(0), uint64(len(g.memory.bytes)), uint64(0), uint64(0)}
+}
+
+// vhostAddresses is the payload of vhostSetAddr.
+func vhostAddresses(ring uint32) []any {
+	at := uint64(ring) * vhostRing
+	return []any{ring, uint32(0), at, at + vhostUsed, at + vhostAvail, uint64(0)}
+}
+
+// handshake connects. sendCall: sends a message with the descriptor of the guest's notifications.
+func (g *vhostGuest) handshake(sendCall func([]byte) error) error {
 	err := errors.Join(g.tell(vhostSetOwner), g.tell(vhostGetFeatures))
 	if err != nil {
 		return err
@@ -117,13 +137,10 @@ func (g *vhostGuest) handshake() error {
 		return err
 	}
 	err = errors.Join(g.tell(vhostSetFeatures, uint64(vhostFeatures)),
-		g.send(vhostMessage(vhostSetMemTable, uint32(1), uint32(0), uint64(0), uint64(len(g.memory.bytes)), uint64(0),
-			uint64(0)), g.memory.fd)) // the guest's addresses begin at 0
+		g.send(vhostMessage(vhostSetMemTable, g.memoryTable()...), g.memory.fd))
 	for ring := range uint32(2) {
-		at := uint64(ring) * vhostRing
 		err = errors.Join(err, g.tell(vhostSetNum, ring, uint32(vhostSlots)), g.tell(vhostSetBase, ring, uint32(0)),
-			g.tell(vhostSetAddr, ring, uint32(0), at, at+vhostUsed, at+vhostAvail, uint64(0)),
-			g.sendEvent(vhostMessage(vhostSetCall, uint64(ring))),
+			g.tell(vhostSetAddr, vhostAddresses(ring)...), sendCall(vhostMessage(vhostSetCall, uint64(ring))),
 			g.sendEvent(vhostMessage(vhostSetKick, uint64(ring))))
 	}
 	for ring := range uint32(2) {
@@ -140,7 +157,7 @@ func (g *vhostGuest) index(at int) *uint32 {
 func (g *vhostGuest) post() (int, error) {
 	taken := uint16(atomic.LoadUint32(g.index(vhostUsed))>>16) - g.sent
 	g.sent += taken
-	atomic.StoreUint32(g.index(vhostAvail), uint32(g.sent+vhostSlots)<<16)
+	atomic.StoreUint32(g.index(vhostAvail), uint32(g.sent+g.offered)<<16)
 	if g.closed() {
 		return int(taken), errNotServed
 	}

@@ -183,6 +183,10 @@ func TestCheck(t *testing.T) {
 				r.Pairs[i].Busy, r.Pairs[i].Again = &busy, &again
 			}
 		},
+		"p99 is 2.50 times as long; at most 2.00": func(r *Row) {
+			r.Name = "truncate"
+			r.Pairs[0].With.P99, r.Pairs[1].With.P99, r.Pairs[2].With.P99 = 250, 500, 750
+		},
 		"p99 could not be measured": func(r *Row) {
 			r.Pairs[0].With.P99, r.Pairs[1].With.P99 = 0, 0
 		},
@@ -330,9 +334,10 @@ func runUntil(t *testing.T, o Options, missing func(*Result) error) {
 // Hostile guests connect, and the router takes their frames or disconnects them.
 func TestGuests(t *testing.T) {
 	o := options(t)
-	o.Repetitions, o.Trial, o.Attacks = 1, 500*time.Millisecond, []string{"reconnect", "chains"}
+	o.Repetitions, o.Trial = 1, 500*time.Millisecond
+	o.Attacks = []string{"reconnect", "chains", "truncate", "messages", "full-call"}
 	runUntil(t, o, func(r *Result) error {
-		if len(r.Rows) != 4 {
+		if len(r.Rows) != 7 {
 			return fmt.Errorf("%d rows", len(r.Rows))
 		}
 		for _, row := range r.Rows {
