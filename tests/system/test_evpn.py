@@ -90,7 +90,7 @@ def test_guests_reach_each_other(lab):
     wait(lambda: macs(lab.one) == want, f"given addresses {want}; there are {macs(lab.one)}")
     wait(lambda: sequence_at_vtep(lab, NEAR_MAC) and sequence_at_vtep(lab, FAR_MAC), "paths of both nodes at FRR")
     for space, address in ((lab.near, FAR), (lab.far, NEAR), (lab.near, FOREIGN), (lab.vtep.guest, NEAR), (lab.vtep.guest, FAR)):
-        wait_for_all_answers(space, address)
+        wait_for_all_answers(space, address, [lab.one.daemon, lab.two.daemon])
     ends = {n["id"]: n["tunnel"]["remote"] for n in lab.one.daemon.cli("nexthop", "list") if "tunnel" in n}
     wait(lambda: {ends[i] for i in lab.one.daemon.cli("bridge", "show", "lan")[0]["flood"]} == {lab.two.address, lab.vtep.address},
          "list of the hosts that get floods")

@@ -60,7 +60,7 @@ def test_prefixes_lead_to_other_hosts(lab):
     except AssertionError as e:
         raise AssertionError(f"{e}\n{lab.logs()}") from e
     for space, address in ((lab.near, FAR), (lab.near, FOREIGN), (lab.vtep.guest, NEAR), (lab.vtep.guest, FAR)):
-        wait_for_all_answers(space, address)
+        wait_for_all_answers(space, address, [lab.one.daemon, lab.two.daemon])
     found = tunnels(lab.one)
     router = lab.two.daemon.cli("vrf", "show", "red")[0]["router_mac"]
     for prefix, remote, mac in ((FAR + "/32", lab.two.address, router), (FOREIGN_NET, lab.vtep.address, lab.vtep.router_mac)):

@@ -40,7 +40,7 @@ def lab():
 
 def test_tenants_reach_each_other(lab):
     wait(lambda: answers(lab.near, FAR), f"answer of {FAR}\n{lab.one.log()}\n{lab.two.log()}", 60)
-    wait_for_all_answers(lab.near, FAR)
+    wait_for_all_answers(lab.near, FAR, [lab.one.daemon, lab.two.daemon])
     routes = [r for r in lab.one.daemon.cli("route", "list", "--vrf", "red") if r["prefix"] == FAR + "/32"]
     assert [r["origin"] for r in routes] == ["agent"]
     tunnel = lab.one.daemon.cli("nexthop", "show", routes[0]["nexthop"])[0]["tunnel"]

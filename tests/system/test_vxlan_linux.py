@@ -74,7 +74,7 @@ def test_ends_that_agree(lab, options, checksum):
         with lab.device(*options):
             wait(lambda: answers(lab.tenant, FAR_LAN), f"answer of {FAR_LAN}")
             for namespace, address in ((lab.tenant, FAR_LAN), (lab.kernel, LAN)):
-                wait_for_all_answers(namespace, address, 1300)
+                wait_for_all_answers(namespace, address, [lab.router], 1300)
     finally:
         lab.router.cli("settings", "set", "--accept-udp6-zero=false")
 
