@@ -28,7 +28,23 @@ second_try() { # KIND REPORT COMMAND...
 CORELANE_TEST_RUN=$(tools/left_over.py --id $$)
 export CORELANE_TEST_RUN
 
+# Of the processes that have ended; what is built ahead counts in the part that ends it.
+cpu_seconds() { awk -v hz="$(getconf CLK_TCK)" '{ sub(/.*\) /, ""); print int(($14 + $15) / hz) }' /proc/$$/stat; }
+
 step() { echo "==> $* (after $SECONDS s)"; }
+
+# What changed since the last whole run on this machine that was green: tests and packages in it run first.
+green=${XDG_STATE_HOME:-$HOME/.local/state}/corelane/green
+CORELANE_CHANGED=$(git diff --name-only "$(cat "$green")" -- && git ls-files --others --exclude-standard) 2>/dev/null
+export CORELANE_CHANGED
+
+changed_first() { # MODULE; reads packages
+  awk -v changed="$CORELANE_CHANGED" -v module="$1" '
+    BEGIN { for (i = split(changed, files, "\n"); i > 0; i--) { sub("/[^/]*$", "", files[i]); first[module "/" files[i]] } }
+    $0 in first { print; next }
+    { rest = rest $0 "\n" }
+    END { printf "%s", rest }'
+}
 
 run_unit() { # BUILDDIR
   meson test -C "$1" --suite unit --no-stdsplit --print-errorlogs
@@ -65,7 +81,7 @@ run_go() {
     else
       plain+=("$package")
     fi
-  done < <(tools/go.sh list ./... | grep -v '/tests/')
+  done < <(tools/go.sh list ./... | grep -v '/tests/' | changed_first "$module")
   tools/go-build.sh -race "${concurrent[@]}" || return 1
   go_test "-race -p 1" "${concurrent[@]}" || status=1 # one package at a time: several want all hugepages
   go_test "" "${plain[@]}" || status=1
@@ -309,22 +325,25 @@ ninja -C build test-programs || exit
 done_parts=0
 for part in "${parts[@]}"; do
   if ! exists "$part"; then
-    echo "$part 1 0" >>"$results/parts"
+    echo "$part 1 0 0" >>"$results/parts"
     echo "tests/$part is missing" >&2
     continue
   fi
   step "test: $part, part $((done_parts += 1)) of ${#parts[@]}"
-  start=$SECONDS
+  start=$SECONDS used=$(cpu_seconds)
   case $part in
     unit) run_unit build ;;
     go | packet | system) build_ahead && "run_$part" ;;
     *) "run_$part" ;;
   esac
-  echo "$part $? $((SECONDS - start))" >>"$results/parts"
+  echo "$part $? $((SECONDS - start)) $(($(cpu_seconds) - used))" >>"$results/parts"
   step "test: $part took $((SECONDS - start)) s"
 done
 
 end_ahead
 tools/left_over.py --at-end
 /usr/bin/python3 tools/flaky.py --record "$results"
-/usr/bin/python3 tools/test_report.py "$results"
+/usr/bin/python3 tools/test_report.py "$results" || exit
+if [[ " ${parts[*]} " == *" system "*" sanitize "* ]] && [ -z "$(git status --porcelain)" ]; then
+  git rev-parse HEAD >"$green"
+fi

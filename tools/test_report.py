@@ -98,11 +98,11 @@ def second_tries(directory):
 
 
 def parts_of(directory):
-    """Each part of a run: its name, what its runners counted, and the seconds that it took."""
+    """Each part of a run: its name, what its runners counted, and the seconds that it took, and those of its CPU time."""
     again = second_tries(directory)
     with open(os.path.join(directory, "parts"), encoding="utf-8") as f:
         parts = [line.split() for line in f]
-    for part, status, seconds in parts:
+    for part, status, *seconds in parts:
         count = Count()
         for path in sorted(glob.glob(os.path.join(directory, f"{part}.xml")) + glob.glob(os.path.join(directory, f"{part}.*.xml"))):
             count_junit(path, count)
@@ -131,9 +131,9 @@ def report(directory):
         total.skipped += [(f"{part}: {name}", why) for name, why in count.skipped]
         total.failures += [f"{part}: {name}" for name in count.failures]
 
-    print(f"\n{'part':10} {'passed':>7} {'failed':>7} {'skipped':>8} {'seconds':>8}")
-    for part, count, seconds in rows:
-        print(f"{part:10} {count.passed:7} {count.failed:7} {len(count.skipped):8} {seconds:>8}")
+    print(f"\n{'part':10} {'passed':>7} {'failed':>7} {'skipped':>8} {'seconds':>8} {'CPU':>6}")
+    for part, count, (seconds, cpu) in rows:
+        print(f"{part:10} {count.passed:7} {count.failed:7} {len(count.skipped):8} {seconds:>8} {cpu:>6}")
     for name, why in total.skipped:
         print(f"skipped  {name}: {why}")
     for part, name in again:

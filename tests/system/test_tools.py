@@ -3,6 +3,7 @@
 import datetime
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import sys
@@ -77,6 +78,7 @@ def test_coverage_records_the_parsers_that_it_measured():
 
 ONCE = """
 import pathlib
+import re
 def test_luck():
     seen = pathlib.Path(__file__).with_name("seen")
     first = not seen.exists()
@@ -94,9 +96,21 @@ def two_tries(folder, statement):
     report = folder / "packet.xml"
     assert subprocess.run([*pytest, f"--junitxml={report}", "test_once.py"], cwd=folder).returncode == 1
     again = subprocess.run([sys.executable, fuzz.ROOT / "tools/second_try.py", "pytest", report, *pytest], cwd=folder).returncode
-    (folder / "parts").write_text(f"packet {again} 1\n")
+    (folder / "parts").write_text(f"packet {again} 1 1\n")
     table = subprocess.run([sys.executable, fuzz.ROOT / "tools/test_report.py", folder], capture_output=True, text=True)
     return again, table.returncode, table.stdout
+
+
+def test_what_changed_runs_first():
+    changed = os.environ | {"CORELANE_CHANGED": "README.md\ntests/packet/test_vlan.py\ninternal/cli/cli.go\n"}
+    packet = subprocess.run([sys.executable, "-m", "pytest", "-q", "--collect-only", "-p", "no:cacheprovider", "tests/packet/test_mss.py",
+                             "tests/packet/test_vlan.py"], cwd=fuzz.ROOT, env=changed, capture_output=True, text=True)
+    files = [line.split("::")[0] for line in packet.stdout.splitlines() if "::" in line]
+    assert files and files == sorted(files, reverse=True) and len(set(files)) == 2
+    function = re.search(r"^changed_first\(\) .*?^}$", (fuzz.ROOT / "tools/test.sh").read_text(), re.MULTILINE | re.DOTALL)
+    packages = subprocess.run(["bash", "-c", f"{function[0]}\nchanged_first m"], env=changed, input="m/a\nm/internal/cli\nm/b\n",
+                              capture_output=True, text=True, check=True)
+    assert packages.stdout == "m/internal/cli\nm/a\nm/b\n"
 
 
 def test_a_test_that_fails_once_passes_at_the_second_try_and_is_named(tmp_path):
@@ -122,7 +136,7 @@ def test_there_is_no_second_try_after_a_crash_or_a_report_of_a_sanitizer(tmp_pat
 def test_more_than_three_second_tries_in_a_run_are_a_failure(tmp_path):
     names = [f"test_{n}" for n in range(4)]
     (tmp_path / "unit.xml").write_text("<t>" + "".join(f"<testcase name='{n}'><failure/></testcase>" for n in names) + "</t>")
-    (tmp_path / "parts").write_text("unit 0 1\n")
+    (tmp_path / "parts").write_text("unit 0 1 1\n")
     for most, status in ((3, 1), (4, 1)):  # the fourth failed twice, or is one too many
         (tmp_path / "second-tries").write_text("".join(f"unit\t{n}\n" for n in names[:most]))
         table = subprocess.run([sys.executable, fuzz.ROOT / "tools/test_report.py", tmp_path], capture_output=True, text=True)
@@ -299,7 +313,7 @@ red=; [ $n != 1 ] || red="<failure/>"; weak=; [ $n != 2 ] || weak="<failure/>"
 echo "<t><testcase name='sound'/><testcase name='moody'>$red</testcase><testcase name='luck'>$weak</testcase></t>" >$FLAKY_RESULTS/unit.xml
 [ -z "$weak" ] || printf 'unit\\tluck\\n' >$FLAKY_RESULTS/second-tries
 [ -z "$red" ]; status=$?
-echo "unit $status 1" >$FLAKY_RESULTS/parts
+echo "unit $status 1 1" >$FLAKY_RESULTS/parts
 exit $status
 """
 
@@ -324,7 +338,7 @@ def test_flaky_runs_the_tests_and_names_what_was_not_green_each_time(tmp_path):
 
 
 def test_flaky_is_content_with_a_suite_that_is_green_each_time(tmp_path):
-    suite = "mkdir -p $FLAKY_RESULTS; echo \"<t><testcase name='sound'/></t>\" >$FLAKY_RESULTS/unit.xml; echo 'unit 0 1' >$FLAKY_RESULTS/parts"
+    suite = "mkdir -p $FLAKY_RESULTS; echo \"<t><testcase name='sound'/></t>\" >$FLAKY_RESULTS/unit.xml; echo 'unit 0 1 1' >$FLAKY_RESULTS/parts"
     environment = os.environ | {"FLAKY_SUITE": suite, "FLAKY_RESULTS": str(tmp_path / "results"), "FLAKY_BESIDE": "sleep 1000"}
     done = subprocess.run([fuzz.ROOT / "tools/flaky.sh", "2"], env=environment, capture_output=True, text=True)
     assert done.returncode == 0 and done.stdout.endswith("0 of 2 runs had a failure, and 0 more a test that passed at the second try\n")
