@@ -4,6 +4,7 @@
 
 #include <rte_eal.h>
 
+#include "base/event_signal.h"
 #include "gen_testlib.h"
 #include "memif_place.h"
 
@@ -21,7 +22,7 @@ static int setup(void **state)
 			       "--no-shconf", "-l",        "0",  "--log-level", "error"};
 
 	pattern_init();
-	return rte_eal_init(RTE_DIM(argv), argv) < 0 || memif_kick_init() < 0 ? -1 : 0;
+	return rte_eal_init(RTE_DIM(argv), argv) < 0 || event_signal_init() < 0 ? -1 : 0;
 }
 
 static int make(void **state)

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <pwd.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -222,6 +223,7 @@ static struct vhost *vhost_new(struct port *port, const struct port_config *cfg)
 	v->mtu = cfg->mtu;
 	v->vid = -1;
 	v->n_queues = cfg->queues;
+	vhost_calls_begin(&v->calls);
 	snprintf(v->path, sizeof(v->path), "%s", cfg->socket);
 	for (i = 0; i < v->n_queues; i++) {
 		v->queues[i].rx = v->queues[i].tx = VRING_NONE;
@@ -230,6 +232,7 @@ static struct vhost *vhost_new(struct port *port, const struct port_config *cfg)
 		v->queues[i].burst = VHOST_BURST;
 		v->queues[i].segs = 1;
 		v->queues[i].pool = vhost_pool();
+		v->queues[i].calls = &v->calls;
 		v->queues[i].wake_fd = wake_fd_new(); // -1: workers poll the queue and do not wait for it
 	}
 	return v;
@@ -240,6 +243,7 @@ static void vhost_free(struct vhost *v)
 	uint16_t i;
 
 	port_watch_free(v->watch);
+	vhost_calls_end(&v->calls);
 	for (i = 0; i < v->n_queues; i++)
 		if (v->queues[i].wake_fd >= 0)
 			close(v->queues[i].wake_fd);
@@ -302,6 +306,9 @@ static int vhost_open(struct port *port, const struct port_config *cfg, struct e
 		return ret;
 	vhost_quiet("lib.vhost.config", RTE_LOG_ERR);
 	vhost_quiet("lib.vhost.data", RTE_LOG_CRIT);
+	ret = vhost_call_init();
+	if (ret < 0)
+		return error_set(err, -ret, NULL, NULL, NULL, "cannot open /dev/null: %s", strerror(-ret));
 	if (vhost_pool() == NULL || (v = vhost_new(port, cfg)) == NULL)
 		return error_set(err, ENOMEM, NULL, NULL, NULL, "no memory for a vhost-user port");
 	v->watch = port_watch_new(0, vhost_on_watch, v);
@@ -364,12 +371,16 @@ static void vhost_stats(struct port *port, struct port_stats *out)
 static void vhost_xstats(struct port *port, void (*cb)(void *arg, const char *name, uint64_t value), void *arg)
 {
 	const struct vhost *v = port->priv;
-	char name[32];
+	char name[48];
 	uint16_t i;
 
 	for (i = 0; i < v->n_queues; i++) {
 		snprintf(name, sizeof(name), "tx_q%u_ring_full", i);
 		cb(arg, name, v->queues[i].tx_full);
+		snprintf(name, sizeof(name), "rx_q%u_notifications_failed", i);
+		cb(arg, name, v->queues[i].rx_calls_lost);
+		snprintf(name, sizeof(name), "tx_q%u_notifications_failed", i);
+		cb(arg, name, v->queues[i].tx_calls_lost);
 	}
 }
 

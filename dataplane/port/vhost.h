@@ -21,6 +21,7 @@
 #include <pthread.h>
 
 #include "port/port_kinds.h"
+#include "port/vhost_call.h"
 #include "port/vhost_debt.h"
 
 // Words that workers read. The upper half is the connection's id. The lower half of tx is the vring; that of rx is the
@@ -46,11 +47,14 @@ struct vhost_queue {
 	int wake_fd;     // readable when the guest has kicked one of its vrings
 	uint16_t stride; // the port's queues
 	struct rte_mempool *pool;
+	const struct vhost_calls *calls;        // the port's
 	uint16_t next_pair __rte_cache_aligned; // receiving worker: rw
 	uint16_t burst;                         // most packets of the next burst; receiving worker: rw
 	struct vhost_debt rx_debt;              // receiving worker: rw
+	uint64_t rx_calls_lost;                 // receiving worker: rw, master: ro
 	uint64_t tx_full __rte_cache_aligned;   // sending worker: rw, master: ro
 	struct vhost_debt tx_debt;              // sending worker: rw
+	uint64_t tx_calls_lost;                 // sending worker: rw, master: ro
 } __rte_cache_aligned;
 
 struct vhost_refused { // messages
@@ -68,6 +72,7 @@ struct vhost {
 	bool client;
 	enum port_offload offload;
 	uint16_t n_queues;
+	struct vhost_calls calls;
 	// Under vhost_lock.
 	int vid;                      // the device that is used, -1 = none
 	bool paused;                  // workers get none of its rings

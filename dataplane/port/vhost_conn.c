@@ -25,7 +25,6 @@
 
 #include "base/memory_guard.h"
 #include "base/rcu.h"
-#include "base/system_calls.h"
 #include "base/wake_fd.h"
 #include "port/vhost_front.h"
 #include "port/vhost_message.h"
@@ -457,10 +456,10 @@ static void destroy_connection(int vid)
 	vhost_front_wake();
 }
 
-// On the worker that has just written the guest's eventfd.
+// On the worker, with the lock of the ring held: vhost_call.h.
 static void guest_notified(int vid)
 {
-	system_calls++;
+	vhost_call_signal();
 }
 
 const struct rte_vhost_device_ops vhost_callbacks = {

@@ -2,7 +2,6 @@
 #include "port/vhost_front.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +17,6 @@
 
 #include "base/bucket.h"
 #include "base/rcu.h"
-#include "base/wake_fd.h"
 #include "port/vhost.h"
 #include "port/vhost_closer.h"
 #include "port/vhost_wire.h"
@@ -33,7 +31,7 @@
 #define FRONT_EVENTS 64
 #define FRONT_NEED_REPLY 8u // flag of a message
 
-enum { SET_LOG_BASE = 6, SET_VRING_NUM = 8, SET_VRING_CALL = 13 }; // of the vhost-user protocol
+enum { SET_LOG_BASE = 6, SET_VRING_NUM = 8 }; // of the vhost-user protocol
 
 enum front_state {
 	FRONT_ALONE, // there is no front end, or the library has not ended the last one's device yet
@@ -195,6 +193,7 @@ static void front_settle(struct front *f)
 {
 	if (f->inner.fd >= 0 && f->ended && vhost_conn_is_over(f->vhost)) {
 		front_end_inner(f);
+		vhost_calls_end(&f->vhost->calls);
 		f->ending = false;
 	}
 	if (f->inner.fd < 0 && f->outer.fd >= 0 && vhost_conn_is_over(f->vhost))
@@ -244,7 +243,9 @@ static void front_ask(struct front *f)
 	struct vhost_message m = f->outer.m;
 
 	m.flags |= FRONT_NEED_REPLY;
-	if (vhost_wire_send(&f->inner, &m) < 0)
+	if (vhost_call_pass(&f->vhost->calls, &m) < 0)
+		front_refuse(f, &f->outer.m, "the router has no room for its descriptor");
+	else if (vhost_wire_send(&f->inner, &m) < 0)
 		front_hang_up(f);
 	else
 		front_enter(f, FRONT_ASKS);
@@ -265,29 +266,12 @@ static void front_stop(struct front *f)
 		front_enter(f, FRONT_STOPS);
 }
 
-// A worker notifies the guest by a write to this descriptor. Into a full pipe, or to an eventfd at its maximum, the
-// write would wait for the guest's process, and with it all ports of the worker. So it never waits: the guest misses a
-// notification, and has one to read already.
-static bool front_call_is_good(const struct vhost_message *m)
-{
-	unsigned i;
-
-	for (i = 0; m->request == SET_VRING_CALL && i < m->n_fds; i++)
-		if (!wake_fd_is_eventfd(m->fds[i]) || fcntl(m->fds[i], F_SETFL, O_NONBLOCK) < 0)
-			return false;
-	return true;
-}
-
 static void front_on_message(struct front *f)
 {
 	const struct vhost_message *m = &f->outer.m;
 	const char *why = "the message is not allowed";
 	enum vhost_verdict verdict = vhost_session_check(&f->session, m, &why);
 
-	if (verdict != VHOST_REFUSE && !front_call_is_good(m)) {
-		verdict = VHOST_REFUSE;
-		why = "a descriptor for notifications is no eventfd";
-	}
 	if (verdict == VHOST_REFUSE)
 		front_refuse(f, m, why);
 	else if (verdict == VHOST_PASS_STOPPED)
@@ -342,6 +326,7 @@ static void front_on_answer(struct front *f)
 		return;
 	}
 	vhost_session_accepted(&f->session, m, answer);
+	vhost_call_passed(&f->vhost->calls, m);
 	vhost_conn_resume(f->vhost);
 	if (vhost_message_has_answer(m) || (m->flags & FRONT_NEED_REPLY)) {
 		vhost_message_mask_answer(m, answer);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A vhost-user guest that describes frames of any length in any way. The port passes on no frame longer than a
 // packet buffer, never takes more buffers than a burst has packets, and counts what it drops.
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -27,6 +28,7 @@
 #include "port/port_kinds.h"
 #include "port/vhost.h"
 #include "port/vhost_guest.h"
+#include "port/vhost_message.h"
 #include "port/vnet.h"
 #include "testing/wait_until.h"
 
@@ -232,17 +234,23 @@ static void large_segment(void **state)
 	assert_int_equal(fixture_mbufs(), 0);
 }
 
-// The port still works: a frame of 60 bytes arrives.
-static void serves(void)
+// A frame of 60 bytes arrives.
+static void frame_arrives(struct port *p, struct guest *from)
 {
 	const struct vring_desc good = {.addr = 0x4000, .len = GUEST_HEADER + 60};
 	struct rte_mbuf *m;
 
-	guest_post(&g, TX, &good, 1);
-	assert_int_equal(fixture_receive(port, 0, &m, 1, 1000), 1);
+	guest_post(from, TX, &good, 1);
+	assert_int_equal(fixture_receive(p, 0, &m, 1, PATIENCE_MS), 1);
 	assert_int_equal(m->pkt_len, 60);
 	assert_int_equal(m->nb_segs, 1);
 	rte_pktmbuf_free(m);
+}
+
+// The port still works.
+static void serves(void)
+{
+	frame_arrives(port, &g);
 }
 
 static void one_descriptor(void **state)
@@ -571,18 +579,111 @@ static void storm_of_connections(void **state)
 	fixture_close(port);
 }
 
-// The worker, here the test itself, would sleep in the write for ever.
-static void notification_that_would_block(void **state)
+static uint64_t drain_calls(int fd)
 {
-	int full = eventfd(0, 0);
+	eventfd_t n = 0;
+
+	return eventfd_read(fd, &n) < 0 ? 0 : n;
+}
+
+static void frame_leaves(void)
+{
+	struct rte_mbuf *m = fixture_packet(60, 0);
+
+	assert_true(wait_until(port->ops->tx(&port->queues[0], &m, 1) == 1));
+}
+
+// Neither ring's driver polls: the router is to notify it.
+static void ask_for_calls(void)
+{
 	unsigned ring;
 
-	assert_int_equal(eventfd_write(full, UINT64_MAX - 1), 0);
 	for (ring = 0; ring < 2; ring++)
-		guest_set_call(&g, ring, full);
+		__atomic_store_n(&g.rings[ring].avail->flags, 0, __ATOMIC_SEQ_CST);
+}
+
+// The front end makes its file blocking again and fills it. The worker, here the test itself, would sleep in a write
+// for ever, and its other ports with it.
+static void notification_that_would_block(void **state)
+{
+	struct port *other = open_port("other");
+	int full = eventfd(0, EFD_NONBLOCK);
+	struct guest neighbor;
+	unsigned i;
+
+	assert_int_equal(guest_start(&neighbor, other->cfg.socket, false, 1), 0);
+	assert_true(fixture_wait_link(other, true, PATIENCE_MS));
+	for (i = 0; i < 2; i++)
+		guest_set_call(&g, i, full);
 	assert_int_not_equal(guest_features(&g), 0); // the messages before it were handled
+	drain_calls(full);
+	assert_int_equal(fcntl(full, F_SETFL, 0), 0);
+	assert_int_equal(eventfd_write(full, UINT64_MAX - 1), 0);
+	ask_for_calls();
+	alarm(PATIENCE_MS / 1000);
+	for (i = 0; i < 3; i++) {
+		serves();
+		frame_leaves();
+		frame_arrives(other, &neighbor);
+	}
+	assert_true(drain_calls(full) == UINT64_MAX); // it was signalled, and stays at its maximum
 	serves();
+	assert_int_equal(drain_calls(full), 1);
+	frame_leaves();
+	assert_int_equal(drain_calls(full), 1);
+	alarm(0);
 	close(full);
+	guest_stop(&neighbor);
+	assert_true(fixture_wait_link(other, false, PATIENCE_MS));
+	fixture_close(other);
+}
+
+static void take_one(void)
+{
+	struct rte_mbuf *m;
+
+	assert_int_equal(fixture_receive(port, 0, &m, 1, PATIENCE_MS), 1);
+	rte_pktmbuf_free(m);
+}
+
+// A worker and a guest exchange frames while the front end replaces the descriptors of both rings. Nothing is lost:
+// the new ones are signalled at once, because the old ones may just have been, and then for each burst.
+static void notification_after_a_replacement(void **state)
+{
+	enum { ROUNDS = 50 };
+	int calls[2] = {-1, -1}, before[2];
+	unsigned round, i;
+
+	ask_for_calls();
+	for (round = 0; round < ROUNDS; round++) {
+		fixture_poll(port, true);
+		for (i = 0; i < 2; i++) {
+			before[i] = calls[i];
+			calls[i] = eventfd(0, EFD_NONBLOCK);
+			guest_step(&g);
+			guest_set_call(&g, i, calls[i]);
+			guest_step(&g);
+		}
+		assert_int_not_equal(guest_features(&g), 0);
+		for (i = 0; i < 2; i++)
+			assert_true(drain_calls(calls[i]) > 0);
+		fixture_poll(NULL, false);
+		for (i = 0; i < 2; i++) {
+			drain_calls(calls[i]);
+			drain_calls(before[i]);
+		}
+		guest_step(&g); // all frames and buffers are the router's now
+		take_one();
+		assert_int_equal(drain_calls(calls[TX]), 1);
+		frame_leaves();
+		assert_int_equal(drain_calls(calls[RX]), 1);
+		for (i = 0; i < 2; i++) {
+			assert_int_equal(drain_calls(before[i]), 0);
+			close(before[i]);
+		}
+	}
+	for (i = 0; i < 2; i++)
+		close(calls[i]);
 }
 
 static void notification_of_no_eventfd(void **state)
@@ -896,8 +997,10 @@ enum {
 	SET_LOG_BASE,
 	SET_LOG_FD,
 	SET_VRING_ADDR = 9,
+	GET_VRING_BASE = 11,
 	SET_VRING_KICK = 12,
-	SET_VRING_ERR = 14
+	SET_VRING_CALL,
+	SET_VRING_ERR
 };
 #define MESSAGE_WORDS 80
 #define FILES 5
@@ -922,6 +1025,81 @@ static void say(const struct any_message *m, unsigned bytes, const int *fds, uns
 		memcpy(CMSG_DATA(c), fds, n * sizeof(int));
 	}
 	sendmsg(g.sock, &h, MSG_NOSIGNAL | MSG_DONTWAIT); // the router may have ended the connection
+}
+
+// Returns an eventfd's number in the kernel, or "" of another file.
+static const char *eventfd_id(const char *fd)
+{
+	static char line[128];
+	bool found = false;
+	char path[64];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/self/fdinfo/%s", fd);
+	f = fopen(path, "r");
+	while (f != NULL && !found && fgets(line, sizeof(line), f) != NULL)
+		found = strncmp(line, "eventfd-id:", 11) == 0;
+	if (f != NULL)
+		fclose(f);
+	return found ? line : "";
+}
+
+// How many descriptors of this process, the front end's and the router's, refer to the eventfd.
+static unsigned holders(int fd)
+{
+	DIR *all_fds = opendir("/proc/self/fd");
+	const struct dirent *e;
+	char id[128], own[16];
+	unsigned n = 0;
+
+	snprintf(own, sizeof(own), "%d", fd);
+	snprintf(id, sizeof(id), "%s", eventfd_id(own));
+	assert_int_not_equal(id[0], '\0');
+	while ((e = readdir(all_fds)) != NULL)
+		n += strcmp(eventfd_id(e->d_name), id) == 0;
+	closedir(all_fds);
+	return n;
+}
+
+// The router keeps a front end's descriptor as long as the ring has it.
+static void descriptors_of_notifications(void **state)
+{
+	const struct any_message none = {
+		.request = SET_VRING_CALL, .flags = 1, .size = 8, .words = {TX | VHOST_MESSAGE_NO_FD}};
+	const struct any_message halt = {.request = GET_VRING_BASE, .flags = 1, .size = 8, .words = {RX}};
+	int first = eventfd(0, EFD_NONBLOCK), second = eventfd(0, EFD_NONBLOCK);
+	char answer[20];
+
+	connect_guest(state);
+	ask_for_calls();
+	guest_set_call(&g, TX, first);
+	assert_int_not_equal(guest_features(&g), 0);
+	assert_int_equal(holders(first), 2);
+	guest_set_call(&g, TX, second);
+	assert_int_not_equal(guest_features(&g), 0);
+	assert_int_equal(holders(first), 1);
+	assert_int_equal(holders(second), 2);
+	say(&none, 20, NULL, 0);
+	assert_int_not_equal(guest_features(&g), 0);
+	assert_int_equal(holders(second), 1);
+	drain_calls(second);
+	serves();
+	assert_int_equal(drain_calls(second), 0);
+	guest_set_call(&g, TX, first);
+	guest_set_call(&g, RX, second);
+	assert_int_not_equal(guest_features(&g), 0);
+	drain_calls(first);
+	serves();
+	assert_int_equal(drain_calls(first), 1);
+	say(&halt, 20, NULL, 0);
+	assert_int_equal(recv(g.sock, answer, sizeof(answer), MSG_WAITALL), sizeof(answer));
+	assert_int_not_equal(guest_features(&g), 0);
+	assert_int_equal(holders(second), 1);
+	assert_int_equal(holders(first), 2);
+	disconnect_guest(state);
+	assert_int_equal(holders(first), 1);
+	close(first);
+	close(second);
 }
 
 // A table of memory that no file has, while the rings run and a worker polls them.
@@ -1155,6 +1333,8 @@ int main(void)
 		cmocka_unit_test(memory_that_cannot_be_mapped),
 		cmocka_unit_test(random_messages),
 		with_guest(notification_that_would_block),
+		with_guest(notification_after_a_replacement),
+		cmocka_unit_test(descriptors_of_notifications),
 		cmocka_unit_test(notification_of_no_eventfd),
 		cmocka_unit_test(messages_of_inflight_buffers),
 		cmocka_unit_test(descriptors_that_are_refused),

@@ -109,6 +109,12 @@ static inline void vhost_turn_took(struct vhost_turn *t, struct vhost_debt *d, u
 	t->now = now;
 }
 
+// Before a call of the library: where it notifies the guest.
+static inline void vhost_io_call(const struct vhost_queue *q, uint16_t vring, uint64_t *lost)
+{
+	vhost_call = (struct vhost_call){.fd = &q->calls->fds[vring], .lost = lost};
+}
+
 static inline uint16_t vhost_io_dequeue(struct port_queue *pq, int vid, uint16_t vring, struct rte_mbuf **pkts,
 					uint16_t n, struct vhost_turn *turn)
 {
@@ -117,6 +123,7 @@ static inline uint16_t vhost_io_dequeue(struct port_queue *pq, int vid, uint16_t
 	uint32_t length;
 	unsigned lost;
 
+	vhost_io_call(q, vring, &q->rx_calls_lost);
 	do {
 		before = vhost_io_position(vid, vring);
 		want = vhost_debt_burst(&q->rx_debt, q->burst);
@@ -186,6 +193,7 @@ uint16_t vhost_tx(struct port_queue *pq, struct rte_mbuf **pkts, uint16_t n)
 	turn = vhost_turn_begin();
 	if (unlikely(__atomic_load_n(&offload_seen, __ATOMIC_RELAXED)))
 		vhost_io_write_marks(pkts, n);
+	vhost_io_call(q, VRING_LOW(w), &q->tx_calls_lost);
 	do {
 		want = vhost_debt_burst(&q->tx_debt, __atomic_load_n(&q->sends, __ATOMIC_RELAXED));
 		want = RTE_MIN((uint16_t)(n - sent), want);

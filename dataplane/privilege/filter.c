@@ -31,8 +31,8 @@ static const char common_calls[] = "brk clock_gettime clock_nanosleep exit exit_
 				   "gettimeofday madvise munmap nanosleep restart_syscall rt_sigprocmask rt_sigreturn "
 				   "sched_getaffinity sched_yield tgkill";
 
-// Frames of taps and packet sockets, doorbells and kicks (eventfd), af_packet's and af_xdp's sends, waiting for
-// packets, memif's signals.
+// Frames of taps and packet sockets, doorbells (eventfd), signals of memif peers and guests (base/event_signal.h),
+// af_packet's and af_xdp's sends, waiting for packets.
 static const char worker_calls[] =
 	"epoll_pwait epoll_wait io_setup io_submit poll ppoll read readv recvfrom recvmmsg sendmmsg "
 	"sendto write writev";

@@ -22,6 +22,7 @@
 
 #include <cmocka.h>
 
+#include "base/event_signal.h"
 #include "privilege/filter.h"
 
 static char said[512]; // what the process wrote to its standard error
@@ -107,7 +108,8 @@ static void forward(void)
 	void *p;
 
 	need(write(event_fd, &n, sizeof(n)) == sizeof(n) && read(event_fd, &n, sizeof(n)) == sizeof(n));
-	p = malloc(1 << 22); // beyond the heap
+	need(event_signal(event_fd) == 0 && read(event_fd, &n, sizeof(n)) == sizeof(n)); // a guest's, or a memif peer's
+	p = malloc(1 << 22);                                                             // beyond the heap
 	need(p != NULL);
 	memset(p, 1, 1 << 22);
 	free(p);
@@ -116,6 +118,7 @@ static void forward(void)
 static void good_worker(void)
 {
 	event_fd = eventfd(0, 0);
+	need(event_signal_init() == 0);
 	worker(forward);
 }
 
@@ -144,6 +147,7 @@ static void good_process(void)
 	need(filter_process(FILTER_KILL) == 0);
 	open_file();
 	need(socket(AF_UNIX, SOCK_STREAM, 0) >= 0);
+	need(event_signal_init() == 0 && event_signal(eventfd(0, 0)) == 0);
 	map_code();
 	need(syscall(SYS_clone3, NULL, 0) < 0 && errno == ENOSYS);
 }

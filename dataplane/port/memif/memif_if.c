@@ -10,6 +10,7 @@
 
 #include <event2/event.h>
 
+#include "base/event_signal.h"
 #include "base/field_limits.h"
 #include "port/memif/memif_conn.h"
 
@@ -150,7 +151,7 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 
 int memif_if_start(struct memif_if *mif, struct error *err)
 {
-	int ret = memif_kick_init();
+	int ret = event_signal_init();
 
 	if (ret < 0)
 		return error_set(err, -ret, NULL, NULL, NULL, "cannot open /dev/null: %s", strerror(-ret));

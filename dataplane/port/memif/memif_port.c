@@ -12,7 +12,6 @@
 #include "base/log.h"
 #include "base/loop.h"
 #include "base/rcu.h"
-#include "base/system_calls.h"
 #include "port/memif/memif_conn.h"
 #include "port/port.h"
 
@@ -210,14 +209,8 @@ static uint16_t memif_port_tx(struct port_queue *q, struct rte_mbuf **pkts, uint
 {
 	struct memif_port_queue *pq = q->priv;
 	struct memif_queue *mq = rcu_read(pq->tx);
-	uint64_t kicks;
 
-	if (unlikely(mq == NULL))
-		return 0;
-	kicks = mq->count->kicks;
-	n = memif_tx(mq, pkts, n);
-	system_calls += mq->count->kicks - kicks;
-	return n;
+	return likely(mq != NULL) ? memif_tx(mq, pkts, n) : 0;
 }
 
 static int memif_port_arm(struct port_queue *q)

@@ -117,8 +117,7 @@ const char *memif_fault_text(enum memif_fault fault);
 // Workers. One thread per queue and direction at a time.
 uint16_t memif_rx(struct memif_queue *q, struct rte_mbuf **pkts, uint16_t n);
 uint16_t memif_tx(struct memif_queue *q, struct rte_mbuf **pkts, uint16_t n); // frees what it sent
-int memif_kick_init(void);                                                    // master thread, before the first kick
-void memif_kick(struct memif_queue *q);
+void memif_kick(struct memif_queue *q);                                       // after event_signal_init()
 // Asks the peer to kick when it has sent. Returns the descriptor that becomes readable, -ENOTCONN for a faulty queue,
 // or -ENOTSUP.
 int memif_rx_arm(struct memif_queue *q);

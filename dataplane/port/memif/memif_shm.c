@@ -3,7 +3,6 @@
 #include "port/memif/memif_burst.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -11,6 +10,7 @@
 
 #include <rte_malloc.h>
 
+#include "base/event_signal.h"
 #include "base/wake_fd.h"
 
 struct memif_shm *memif_shm_new(void)
@@ -160,7 +160,7 @@ int memif_shm_add_ring(struct memif_shm *shm, bool rx, uint16_t region, uint32_t
 	if (__atomic_load_n(&ring->cookie, __ATOMIC_RELAXED) != MEMIF_COOKIE)
 		return -EPROTO;
 	if (!wake_fd_is_eventfd(kick_fd) /* a worker could block in a write to another file */ ||
-	    fcntl(kick_fd, F_SETFL, O_NONBLOCK) < 0)
+	    event_signal_prepare(kick_fd) < 0)
 		return -EBADF;
 	queue_init(shm, q, ring, 1u << log2_size, kick_fd);
 	q->peer_index = &ring->head;

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/offload.h"
+#include "base/system_calls.h"
 #include "port/memif/memif_testlib.h"
 
 static void frames_of_all_sizes(void **state)
@@ -159,7 +160,7 @@ static void sleeping_peer(void **state)
 	struct test_pair p = test_pair_plain(1, 64, 2048);
 	struct memif_queue *q = *(struct memif_queue **)p.client->queues[0].priv;
 	struct rte_mbuf *pkts[8];
-	uint64_t count = 0, full = UINT64_MAX - 1;
+	uint64_t count = 0, full = UINT64_MAX - 1, calls = system_calls;
 	unsigned round, i;
 
 	for (round = 0; round < 3; round++) {
@@ -180,7 +181,11 @@ static void sleeping_peer(void **state)
 		rte_pktmbuf_free_bulk(pkts, 8);
 	}
 	alarm(0);
+	assert_int_equal(read(q->kick_fd, &count, sizeof(count)), sizeof(count));
+	assert_true(count == UINT64_MAX); // it was signalled, and stays at its maximum
+	assert_int_equal(system_calls, calls + 2);
 	assert_int_equal(counter(p.server, "queue0_tx_wakeups"), 2);
+	assert_int_equal(counter(p.server, "queue0_tx_wakeups_failed"), 0);
 	assert_int_equal(counter(p.server, "queue0_tx_frames"), 24);
 	test_pair_close(p);
 }

@@ -11,6 +11,7 @@
 #include <rte_eal.h>
 
 #include "dpdk/eal_init.h"
+#include "base/event_signal.h"
 #include "base/loop.h"
 #include "base/rcu.h"
 
@@ -54,7 +55,8 @@ int test_setup(void **state)
 	if (test_pool != NULL)
 		return 0;
 	snprintf(directory, sizeof(directory), "/tmp/memif_test.XXXXXX");
-	if (eal_init(RTE_DIM(argv), argv) < 0 || rcu_init() < 0 || memif_kick_init() < 0 || mkdtemp(directory) == NULL)
+	if (eal_init(RTE_DIM(argv), argv) < 0 || rcu_init() < 0 || event_signal_init() < 0 ||
+	    mkdtemp(directory) == NULL)
 		return -1;
 	test_pool = rte_pktmbuf_pool_create("test", POOL_SIZE, 256, 0, RTE_MBUF_DEFAULT_BUF_SIZE, SOCKET_ID_ANY);
 	loop_set_base(event_base_new());

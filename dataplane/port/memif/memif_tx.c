@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Mbufs to shared memory.
+#include "base/event_signal.h"
 #include "port/memif/memif_burst.h"
 
 // Up to n <= RUN usual frames to the descriptors from pos on; returns how many came before the first unusual one.
@@ -96,6 +97,14 @@ static __rte_always_inline void free_sent(struct rte_mbuf **pkts, uint16_t n)
 		rte_mempool_put_bulk(pool, (void **)pkts, n);
 	else
 		rte_pktmbuf_free_bulk(pkts, n);
+}
+
+// Wakes a peer that sleeps on its ring's eventfd.
+void memif_kick(struct memif_queue *q)
+{
+	q->count->kicks++;
+	if (event_signal(q->kick_fd) < 0)
+		q->count->kicks_lost++;
 }
 
 // The peer sleeps unless its ring is marked as polled. The flag must not be read before the peer can see the new index.
