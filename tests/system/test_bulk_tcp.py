@@ -146,7 +146,8 @@ def test_one_node(stack, router, offloads, stateful, family):
         tenants.routed(router, side, "--offload", offload, *(["--stateful"] if stateful else []))
     tenants.reach(family)
     transfer(*tenants.sides, HOSTS[family][1], BULK if offloads == ("all", "all") else SOME)
-    assert (bytes_per_packet(router, "c1") > WHOLE) == (offloads == ("all", "all"))
+    if offloads != ("none", "all"):  # there packets are joined if they leave in one batch, which is what a slow machine does
+        assert (bytes_per_packet(router, "c1") > WHOLE) == (offloads == ("all", "all"))
     if stateful and offloads == ("all", "all"):  # flows count packets on the wire
         flows = [f for f in router.cli("flow", "list") if f["protocol"] == "tcp"]
         assert flows
