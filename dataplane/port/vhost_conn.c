@@ -152,7 +152,7 @@ void vhost_unlink(struct vhost *v)
 
 static int guard_memory(struct conn *c, unsigned i, void *addr, uint64_t size)
 {
-	c->guards[i] = memory_guard_add(addr, size);
+	c->guards[i] = memory_guard_add(addr, size, NULL);
 	return c->guards[i] < 0 ? c->guards[i] : 0;
 }
 
