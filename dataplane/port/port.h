@@ -226,6 +226,11 @@ void port_refused_too_long(const struct port *port);
 // The same for a frame that it has received and gives up for this reason. Frees it.
 void port_refused(const struct port *port, struct rte_mbuf *m, const struct drop_reason *why);
 
+// A kind calls this on the master thread when the peer of a port has taken memory away that both share, and was
+// disconnected for that; losses: how often. Reports the first, and then each time that there were twice as many as
+// told.
+void port_memory_lost(struct port *port, unsigned losses, unsigned *told);
+
 // A kind calls this on the polling worker when it found no free buffer for what may wait. Counts the poll.
 void port_no_buffer(const struct port *port);
 void port_buffers_poll(void); // master, once a second: reports that ports find no buffers, and that they do again

@@ -113,11 +113,22 @@ static void vhost_report_refused(struct vhost *v)
 			     "a ring of the front end was refused, because %s; disconnected, %u times", r.why, r.n);
 }
 
+static void vhost_report_lost(struct vhost *v)
+{
+	unsigned losses;
+
+	pthread_mutex_lock(&vhost_lock);
+	losses = v->losses;
+	pthread_mutex_unlock(&vhost_lock);
+	port_memory_lost(v->port, losses, &v->told_losses);
+}
+
 static void vhost_on_watch(void *arg)
 {
 	struct vhost *v = arg;
 
 	vhost_report_refused(v);
+	vhost_report_lost(v);
 	report_peers(v);
 }
 

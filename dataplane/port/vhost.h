@@ -81,11 +81,14 @@ struct vhost {
 	unsigned devices;             // connections that the library has not ended
 	struct vhost_refused refused; // by the front thread
 	struct vhost_refused refused_rings;
+	bool lost;       // the guest of the front end has taken memory away
+	unsigned losses; // how often that was so
 	// Master only.
 	bool up;
 	unsigned told;               // connects that were reported to the port
 	unsigned told_refused;       // messages that were reported as events
 	unsigned told_refused_rings; // likewise
+	unsigned told_losses;
 	struct vhost_queue queues[];
 };
 
@@ -101,6 +104,8 @@ void vhost_conn_begin(struct vhost *v); // a front end comes
 bool vhost_conn_pause(struct vhost *v); // whether workers may use its rings until a grace period has passed
 void vhost_conn_resume(struct vhost *v);
 bool vhost_conn_is_over(struct vhost *v); // the library has no device of the port
+void vhost_conn_find_lost(void);          // looks which guests have taken memory away
+bool vhost_conn_is_lost(struct vhost *v); // whether that of the front end has
 void vhost_conn_refused(struct vhost *v, bool ring, uint32_t request, const char *why);
 
 // vhost_inside.c. Master thread

@@ -10,7 +10,8 @@
 // memory is unmapped.
 //
 // A guest's process may shrink the file of its memory at any time, so each region is guarded as soon as the library has
-// mapped it: after_message() is called with the locks of all vrings held.
+// mapped it: after_message() is called with the locks of all vrings held. When a thread has touched what is not there
+// any more, the front thread is told, which ends the connection.
 #include "port/vhost.h"
 
 #include <errno.h>
@@ -43,7 +44,8 @@ struct conn {
 	// Duplicates of the kick eventfds of the guest's transmit vrings, -1 = none. They can be removed from the
 	// queue's wake_fd even after librte_vhost has closed its own.
 	int kick[MAX_VRINGS];
-	int guards[MAX_REGIONS + 1]; // -1 = none. The library's thread only
+	int guards[MAX_REGIONS + 1]; // -1 = none
+	bool lost;                   // the guest has taken memory away
 };
 
 pthread_mutex_t vhost_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -120,10 +122,31 @@ int vhost_link(struct vhost *v)
 	return ret;
 }
 
+// All under vhost_lock. A connection is lost once.
+static void lose_conn(struct conn *c)
+{
+	if (c->lost || c->vhost == NULL)
+		return;
+	c->lost = true;
+	c->vhost->lost = true;
+	c->vhost->losses++;
+	port_watch_kick(c->vhost->watch);
+}
+
+static void find_lost(struct conn *c, unsigned first, unsigned n)
+{
+	unsigned i;
+
+	for (i = first; i < first + n; i++)
+		if (memory_guard_lost(c->guards[i]))
+			lose_conn(c);
+}
+
 static void forget_memory(struct conn *c, unsigned first, unsigned n)
 {
 	unsigned i;
 
+	find_lost(c, first, n);
 	for (i = first; i < first + n; i++) {
 		memory_guard_remove(c->guards[i]);
 		c->guards[i] = -1;
@@ -151,7 +174,7 @@ void vhost_unlink(struct vhost *v)
 
 static int guard_memory(struct conn *c, unsigned i, void *addr, uint64_t size)
 {
-	c->guards[i] = memory_guard_add(addr, size);
+	c->guards[i] = memory_guard_add(addr, size, vhost_front_lost);
 	return c->guards[i] < 0 ? c->guards[i] : 0;
 }
 
@@ -162,7 +185,6 @@ static int guard_regions(struct conn *c, int vid)
 	unsigned i;
 	int ret = 0;
 
-	forget_memory(c, 0, MAX_REGIONS);
 	if (rte_vhost_get_mem_table(vid, &mem) < 0)
 		return -ENOMEM;
 	for (i = 0; i < RTE_MIN(mem->nregions, (uint32_t)MAX_REGIONS) && ret == 0; i++)
@@ -176,32 +198,49 @@ static int guard_log(struct conn *c, int vid)
 {
 	uint64_t base = 0, size = 0, begin, page = (uint64_t)getpagesize();
 
-	forget_memory(c, LOG_REGION, 1);
 	if (rte_vhost_get_log_base(vid, &base, &size) < 0 || base == 0)
 		return 0;
 	begin = RTE_ALIGN_FLOOR(base, page);
 	return guard_memory(c, LOG_REGION, (void *)(uintptr_t)begin, RTE_ALIGN_CEIL(base + size, page) - begin);
 }
 
-// The library may look at memory before after_message() has guarded it.
+// The library unmaps what it had, and may look at the new memory before after_message() has guarded it.
 static enum rte_vhost_msg_result before_message(int vid, void *msg)
 {
+	const struct vhost_message *m = msg;
+
+	pthread_mutex_lock(&vhost_lock);
+	if (m->request == SET_MEM_TABLE)
+		forget_memory(&conns[vid], 0, MAX_REGIONS);
+	else if (m->request == SET_LOG_BASE)
+		forget_memory(&conns[vid], LOG_REGION, 1);
+	pthread_mutex_unlock(&vhost_lock);
 	memory_guard_thread();
 	return RTE_VHOST_MSG_RESULT_NOT_HANDLED;
 }
 
-// The message was valid.
+// The message was valid. Under vhost_lock.
+static int guard_new_memory(struct conn *c, int vid, uint32_t request)
+{
+	int ret = request == SET_MEM_TABLE ? guard_regions(c, vid) : guard_log(c, vid);
+
+	if (memory_guard_thread_lost()) {
+		lose_conn(c);
+		vhost_front_lost();
+	}
+	return ret;
+}
+
 static enum rte_vhost_msg_result after_message(int vid, void *msg)
 {
 	const struct vhost_message *m = msg;
 	int ret;
 
-	if (m->request == SET_MEM_TABLE)
-		ret = guard_regions(&conns[vid], vid);
-	else if (m->request == SET_LOG_BASE)
-		ret = guard_log(&conns[vid], vid);
-	else
+	if (m->request != SET_MEM_TABLE && m->request != SET_LOG_BASE)
 		return RTE_VHOST_MSG_RESULT_NOT_HANDLED;
+	pthread_mutex_lock(&vhost_lock);
+	ret = guard_new_memory(&conns[vid], vid, m->request);
+	pthread_mutex_unlock(&vhost_lock);
 	return ret < 0 ? RTE_VHOST_MSG_RESULT_ERR : RTE_VHOST_MSG_RESULT_OK;
 }
 
@@ -296,6 +335,7 @@ void vhost_conn_begin(struct vhost *v)
 {
 	pthread_mutex_lock(&vhost_lock);
 	v->paused = false;
+	v->lost = false;
 	pthread_mutex_unlock(&vhost_lock);
 }
 
@@ -331,6 +371,27 @@ bool vhost_conn_is_over(struct vhost *v)
 	over = v->devices == 0;
 	pthread_mutex_unlock(&vhost_lock);
 	return over;
+}
+
+void vhost_conn_find_lost(void)
+{
+	unsigned i;
+
+	pthread_mutex_lock(&vhost_lock);
+	for (i = 0; i < RTE_MAX_VHOST_DEVICE; i++)
+		if (conns[i].vhost != NULL)
+			find_lost(&conns[i], 0, MAX_REGIONS + 1);
+	pthread_mutex_unlock(&vhost_lock);
+}
+
+bool vhost_conn_is_lost(struct vhost *v)
+{
+	bool lost;
+
+	pthread_mutex_lock(&vhost_lock);
+	lost = v->lost;
+	pthread_mutex_unlock(&vhost_lock);
+	return lost;
 }
 
 void vhost_conn_refused(struct vhost *v, bool ring, uint32_t request, const char *why)
@@ -444,10 +505,9 @@ static void destroy_connection(int vid)
 {
 	struct vhost *v;
 
-	forget_memory(&conns[vid], 0, MAX_REGIONS + 1);
-
 	pthread_mutex_lock(&vhost_lock);
 	v = conns[vid].vhost;
+	forget_memory(&conns[vid], 0, MAX_REGIONS + 1);
 	forget_all_kicks(&conns[vid]);
 	conns[vid].vhost = NULL;
 	if (v != NULL)

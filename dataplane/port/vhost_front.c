@@ -79,6 +79,7 @@ static struct {
 	struct front_order *order; // under lock, NULL = none
 	bool runs;                 // master
 	int poll, wake;
+	bool lost;         // a guest has taken memory away
 	uint64_t turn;     // the thread's
 	struct front *all; // this and what it points to: the thread's
 } front = {.lock = PTHREAD_MUTEX_INITIALIZER, .done = PTHREAD_COND_INITIALIZER};
@@ -159,6 +160,26 @@ static void front_refuse(struct front *f, const struct vhost_message *m, const c
 	vhost_conn_pause(f->vhost);
 	vhost_conn_refused(f->vhost, front_is_bad_ring(m), m->request, why);
 	front_hang_up(f);
+}
+
+// The connection is over, whatever the front end still says. The library's answer may tell of zeroes that it has read.
+static void front_lose(struct front *f)
+{
+	if (f->inner.fd < 0 || f->ending || !vhost_conn_is_lost(f->vhost))
+		return;
+	vhost_conn_pause(f->vhost);
+	front_hang_up(f);
+}
+
+static void front_find_lost(void)
+{
+	struct front *f;
+
+	if (!__atomic_exchange_n(&front.lost, false, __ATOMIC_ACQ_REL))
+		return;
+	vhost_conn_find_lost();
+	for (f = front.all; f != NULL; f = f->next)
+		front_lose(f);
 }
 
 static int front_connect(const char *path)
@@ -447,6 +468,8 @@ static int front_timeout_ms(void)
 	const struct front *f;
 	int ms = -1;
 
+	if (__atomic_load_n(&front.lost, __ATOMIC_ACQUIRE)) // the last turn may have read what should wake this one
+		return 0;
 	for (f = front.all; f != NULL; f = f->next) {
 		if (f->state == FRONT_STOPS)
 			return FRONT_STOP_MS;
@@ -467,6 +490,7 @@ static void front_turn(void)
 	eventfd_t wakes;
 
 	front.turn++;
+	front_find_lost(); // before the library's answers
 	for (i = 0; i < n; i++) {
 		s = events[i].data.ptr;
 		if (s == NULL)
@@ -489,6 +513,12 @@ static void *front_main(void *arg)
 void vhost_front_wake(void)
 {
 	eventfd_write(front.wake, 1);
+}
+
+void vhost_front_lost(void)
+{
+	__atomic_store_n(&front.lost, true, __ATOMIC_RELEASE);
+	vhost_front_wake();
 }
 
 static int front_start(void)

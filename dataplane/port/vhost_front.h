@@ -19,3 +19,5 @@ int vhost_front_remove(struct vhost *v);
 
 // Any thread but workers: a device of the library has ended.
 void vhost_front_wake(void);
+// Any thread, also in a signal handler: a guest has taken memory away. The front thread ends its connection.
+void vhost_front_lost(void);

@@ -22,8 +22,10 @@
 #include <rte_cycles.h>
 #include <rte_ip.h>
 #include <rte_tcp.h>
+#include <rte_vhost.h>
 
 #include "base/event.h"
+#include "base/rcu.h"
 #include "port/port_fixture.h"
 #include "port/port_kinds.h"
 #include "port/vhost.h"
@@ -428,26 +430,6 @@ static void mtu_against_buffers(void **state)
 	fixture_close(p);
 }
 
-// The guest's process shrinks the file of its memory. The next guest is served.
-static void memory_taken_away(void **state)
-{
-	struct rte_mbuf *pkts[BATCH];
-	unsigned i;
-
-	connect_one(1); // in the test itself, because cmocka has signal handlers of its own
-	guest_shrink_memory(&g);
-	for (i = 0; i < 10; i++)
-		assert_int_equal(fixture_receive(port, 0, pkts, BATCH, 1), 0);
-	pkts[0] = rte_pktmbuf_alloc(port_pool(SOCKET_ID_ANY));
-	rte_pktmbuf_append(pkts[0], 60);
-	if (port->ops->tx(&port->queues[0], pkts, 1) == 0)
-		rte_pktmbuf_free(pkts[0]);
-	disconnect_guest(state);
-	connect_guest(state);
-	serves();
-	disconnect_guest(state);
-}
-
 // The router's control thread maps memory that is not there, and looks at the rings in it.
 static void memory_that_is_not_there(void **state)
 {
@@ -478,6 +460,157 @@ static struct port *open_port(const char *name)
 	snprintf(cfg.name, sizeof(cfg.name), "%s", name);
 	snprintf(cfg.socket, sizeof(cfg.socket), "%s/%s", dir, name);
 	return fixture_must_open(&cfg);
+}
+
+static unsigned lost_events(uint64_t after)
+{
+	const struct event_record *e;
+	unsigned n = 0;
+
+	for (; (e = event_after(after)) != NULL; after = e->number) {
+		assert_string_equal(e->kind->name, "port_memory_lost"); // and nothing else
+		assert_string_equal(e->subject, "port test");
+		assert_non_null(strstr(e->text, "F_SEAL_SHRINK"));
+		n++;
+	}
+	return n;
+}
+
+// The guest's process shrinks the file of its memory.
+static void taken_by_shrinking(void)
+{
+	guest_shrink_memory(&g);
+}
+
+// The router may not access its mapping of the guest's memory any more.
+static void taken_by_protection(void)
+{
+	const struct vhost_queue *q = port->queues[0].priv;
+	struct rte_vhost_memory *mem = NULL;
+
+	assert_int_equal(rte_vhost_get_mem_table(VRING_VID(q->rx), &mem), 0);
+	assert_int_equal(mprotect(mem->regions[0].mmap_addr, mem->regions[0].mmap_size, PROT_NONE), 0);
+	free(mem);
+}
+
+// As workers do it: the library does not unmap what they use.
+static void touched_by_rx(void)
+{
+	struct rte_mbuf *pkts[BATCH];
+	unsigned n;
+
+	rcu_reader_online(RCU_MASTER);
+	n = port->ops->rx(&port->queues[0], pkts, BATCH);
+	rcu_reader_offline(RCU_MASTER);
+	assert_int_equal(n, 0);
+}
+
+static void touched_by_tx(void)
+{
+	struct rte_mbuf *m = fixture_packet(60, 0);
+	unsigned n;
+
+	rcu_reader_online(RCU_MASTER);
+	n = port->ops->tx(&port->queues[0], &m, 1);
+	rcu_reader_offline(RCU_MASTER);
+	if (n == 0)
+		rte_pktmbuf_free(m);
+}
+
+// While a thread of the library answers a message of the guest's: it looks at the ring's indexes.
+static void touched_by_message(void)
+{
+	guest_move_ring(&g, TX, GUEST_RING, 16 * MIB);
+}
+
+static const struct {
+	void (*take)(void);
+	void (*touch)(void);
+} losses[] = {
+	{taken_by_shrinking, touched_by_rx},      {taken_by_shrinking, touched_by_tx},
+	{taken_by_shrinking, touched_by_message}, {taken_by_protection, touched_by_rx},
+	{taken_by_protection, touched_by_tx},     {taken_by_protection, touched_by_message},
+};
+
+// Memory that a worker or the library's thread does not find any more ends the connection with an event. Another port
+// goes on, and the next guest of this one is served.
+static void memory_taken_away(void **state)
+{
+	struct port *other = open_port("other");
+	struct guest beside;
+	struct rte_mbuf *m;
+	uint64_t event;
+	unsigned i;
+	char byte;
+
+	assert_int_equal(guest_start(&beside, other->cfg.socket, false, 1), 0);
+	assert_true(fixture_wait_link(other, true, PATIENCE_MS));
+	for (i = 0; i < RTE_DIM(losses); i++) {
+		connect_one(1);     // in the test itself, because cmocka has signal handlers of its own
+		guest_features(&g); // waits until the messages before it were handled, so that the worker has the rings
+		event = event_last();
+		losses[i].take();
+		losses[i].touch();
+		while (recv(g.sock, &byte, 1, 0) > 0) // until it is disconnected
+			;
+		assert_true(fixture_wait_link(port, false, PATIENCE_MS));
+		assert_string_equal(port->last_error, "shared memory was taken away");
+		guest_stop(&g);
+		guest_step(&beside);
+		assert_int_equal(fixture_receive(other, 0, &m, 1, PATIENCE_MS), 1);
+		rte_pktmbuf_free(m);
+		assert_int_equal(guest_start(&g, port->cfg.socket, false, 1), 0);
+		assert_true(fixture_wait_link(port, true, PATIENCE_MS));
+		drain(GUEST_RING);
+		serves();
+		assert_int_equal(lost_events(event), 1);
+		disconnect_guest(state);
+		assert_int_equal(lost_events(event), 1);
+	}
+	assert_true(other->link_up);
+	assert_int_equal(other->peer_disconnects, 0);
+	guest_stop(&beside);
+	fixture_close(other);
+}
+
+// The front end goes as soon as a worker has found it.
+static void memory_taken_away_at_the_end(void **state)
+{
+	uint64_t event;
+
+	connect_one(1);
+	guest_features(&g);
+	event = event_last();
+	guest_shrink_memory(&g);
+	touched_by_rx();
+	guest_stop(&g);
+	assert_true(fixture_wait_link(port, false, PATIENCE_MS));
+	assert_int_equal(lost_events(event), 1);
+	fixture_close(port);
+	assert_int_equal(lost_events(event), 1);
+}
+
+// A guest that does it again and again is reported less and less often.
+static void memory_taken_away_often(void **state)
+{
+	enum { TIMES = 9 };
+	uint64_t event;
+	unsigned i;
+
+	connect_one(1);
+	event = event_last();
+	for (i = 0; i < TIMES; i++) {
+		guest_features(&g);
+		guest_shrink_memory(&g);
+		touched_by_rx();
+		assert_true(fixture_wait_link(port, false, PATIENCE_MS));
+		guest_stop(&g);
+		assert_int_equal(guest_start(&g, port->cfg.socket, false, 1), 0);
+		assert_true(fixture_wait_link(port, true, PATIENCE_MS));
+		drain(GUEST_RING);
+	}
+	assert_int_equal(lost_events(event), 4); // the 1st, 2nd, 4th and 8th
+	disconnect_guest(state);
 }
 
 // One thread serves the front ends of all ports. One that stops in the middle of a message does not hold it, and may go
@@ -846,19 +979,26 @@ static void lingering_socket(int peers[2])
 		;
 }
 
-// The descriptors of a message end on no thread that others need. Some are read with the message, some never.
+static void *close_one(void *fd)
+{
+	close(*(int *)fd);
+	return NULL;
+}
+
+// The descriptors of a message end on no thread that others need. Some are read with the message, some never. The test's
+// own are closed by threads, because it cannot know whether the router has closed its own already.
 static void descriptors_that_linger(void **state)
 {
 	struct port *p = open_port("lingers");
 	int peers[4][2], sock = connect_socket("lingers");
+	pthread_t closers[RTE_DIM(peers)];
 	unsigned i, fds = fixture_fds();
 	char byte;
 
 	for (i = 0; i < RTE_DIM(peers); i++) {
 		lingering_socket(peers[i]);
-		if (!send_message(sock, SET_INFLIGHT, 4096, 1, 64, peers[i][0], 1 + i % 8))
-			setsockopt(peers[i][0], SOL_SOCKET, SO_LINGER, &(struct linger){}, sizeof(struct linger));
-		close(peers[i][0]); // the router's is the last, if it was sent
+		send_message(sock, SET_INFLIGHT, 4096, 1, 64, peers[i][0], 1 + i % 8);
+		assert_int_equal(pthread_create(&closers[i], NULL, close_one, &peers[i][0]), 0);
 	}
 	while (recv(sock, &byte, 1, 0) > 0)
 		;
@@ -866,8 +1006,10 @@ static void descriptors_that_linger(void **state)
 	connect_guest(state); // on another port
 	serves();
 	disconnect_guest(state);
-	for (i = 0; i < RTE_DIM(peers); i++)
+	for (i = 0; i < RTE_DIM(peers); i++) {
 		close(peers[i][1]);
+		pthread_join(closers[i], NULL);
+	}
 	assert_true(wait_until(fixture_fds() <= fds));
 	assert_int_equal(guest_start(&g, p->cfg.socket, false, 1), 0);
 	assert_true(fixture_wait_link(p, true, PATIENCE_MS));
@@ -1325,6 +1467,8 @@ int main(void)
 		with_large(large_segment),
 		with_large(rings_that_lie_large),
 		cmocka_unit_test(memory_taken_away),
+		cmocka_unit_test(memory_taken_away_at_the_end),
+		cmocka_unit_test(memory_taken_away_often),
 		cmocka_unit_test(memory_that_is_not_there),
 		cmocka_unit_test(half_a_message),
 		cmocka_unit_test(half_a_message_before),

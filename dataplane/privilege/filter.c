@@ -190,7 +190,8 @@ int filter_process(enum filter_mode how)
 	return filter_load(f, ret);
 }
 
-// A worker maps memory only when the C library enlarges its heap, and never executable.
+// A worker maps memory only when the C library enlarges its heap, or a guest has taken memory away, and never
+// executable. It leaves other faults to the kernel (base/memory_guard.h).
 static int allow_worker(scmp_filter_ctx f)
 {
 	int ret = allow_all(f, worker_calls);
@@ -200,7 +201,9 @@ static int allow_worker(scmp_filter_ctx f)
 	if (ret == 0)
 		ret = allow_bits(f, "mprotect", 2, PROT_EXEC, 0);
 	if (ret == 0)
-		ret = allow_value(f, "rt_sigaction", 0, SIGBUS);                 // a guest took its memory away
+		ret = allow_value(f, "rt_sigaction", 0, SIGBUS);
+	if (ret == 0)
+		ret = allow_value(f, "rt_sigaction", 0, SIGSEGV);
 	return ret < 0 ? ret : allow_value(f, "ioctl", 1, VFIO_DEVICE_SET_IRQS); // receive interrupts of NICs
 }
 

@@ -23,6 +23,7 @@
 #include <cmocka.h>
 
 #include "base/event_signal.h"
+#include "base/memory_guard.h"
 #include "privilege/filter.h"
 
 static char said[512]; // what the process wrote to its standard error
@@ -142,6 +143,49 @@ static void worker_maps_code(void)
 	worker(map_code);
 }
 
+#define GUARDED 4096
+static volatile uint8_t *memory; // two pages, and the first is guarded
+
+static void tell(void)
+{
+	uint64_t n = 1;
+
+	need(write(event_fd, &n, sizeof(n)) == sizeof(n));
+}
+
+static void touch_lost(void)
+{
+	uint64_t n;
+
+	need(memory[0] == 0);
+	need(read(event_fd, &n, sizeof(n)) == sizeof(n) && n == 1);
+}
+
+static void touch_other(void)
+{
+	memory[GUARDED] = 1;
+}
+
+static void guard_memory(void)
+{
+	event_fd = eventfd(0, 0);
+	memory = mmap(NULL, 2 * GUARDED, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	need(memory != MAP_FAILED && memory_guard_add((void *)memory, GUARDED, tell) >= 0);
+}
+
+static void worker_loses_memory(void)
+{
+	guard_memory();
+	worker(touch_lost);
+}
+
+static void worker_crashes(void)
+{
+	signal(SIGSEGV, SIG_DFL);
+	guard_memory();
+	worker(touch_other);
+}
+
 static void good_process(void)
 {
 	need(filter_process(FILTER_KILL) == 0);
@@ -206,6 +250,7 @@ static void nothing_filtered(void)
 static void allowed(void **state)
 {
 	ends_well(good_worker);
+	ends_well(worker_loses_memory);
 	ends_well(good_process);
 	ends_well(nothing_filtered);
 }
@@ -220,9 +265,20 @@ static void forbidden(void **state)
 	is_killed(helper_reads, "filter_test", "prctl");
 }
 
+// A fault that no guest is behind has its own signal.
+static void crash(void **state)
+{
+	int status = status_of(worker_crashes);
+
+	assert_string_equal(said, "");
+	assert_true(WIFSIGNALED(status));
+	assert_int_equal(WTERMSIG(status), SIGSEGV);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(allowed), cmocka_unit_test(forbidden)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(allowed), cmocka_unit_test(forbidden),
+					   cmocka_unit_test(crash)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

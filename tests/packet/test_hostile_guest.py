@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """One guest describes frames that are far too long, or lies about large segments, while another one sends valid frames: the daemon drops
 and counts those of the first one."""
+import os
 import struct
 import time
 
@@ -10,8 +11,8 @@ from scapy.all import IP, TCP, UDP, Ether, IPv6, Raw
 from daemon import Daemon, Refused
 from packets import forwarded, to_guest
 from router import GATEWAY_MAC, Tap
-from waiting import wait_until
-from vhost_guest import OFFLOADS, Guest
+from waiting import PATIENCE, wait_until
+from vhost_guest import DATA, OFFLOADS, Guest
 
 FRAME = bytes(Ether(dst="00:00:5e:00:01:01", src="02:00:00:00:00:01") / IP(src="10.0.0.2", dst="10.9.0.1", len=1000) / UDP() / bytes(18))
 SMALL = bytes(Ether(dst="00:00:5e:00:01:01", src="02:00:00:00:00:02") / IP(src="10.0.0.2", dst="10.9.0.1") / UDP() / bytes(18))
@@ -74,6 +75,38 @@ def test_frames_of_any_length(daemon, described):
     assert too_long(daemon, "vm2") == 0
     bad.close()
     good.close()
+    daemon.check_alive()
+
+
+def losses(daemon):
+    return [e["subject"] for e in daemon.cli("event", "list") if e["kind"] == "port_memory_lost"]
+
+
+@pytest.mark.parametrize("left", [0, DATA], ids=["all", "frames"])
+def test_memory_taken_away(daemon, left):
+    """A guest makes the file of its memory shorter while workers read its frames: its port alone goes down, with an event that names it,
+    and it may connect again."""
+    path = add(daemon, "vm1", "red")
+    bad, good = Guest(path, FRAME), Guest(add(daemon, "vm2", "blue"), SMALL)
+    wait_up(daemon, "vm1", "vm2")
+    wait_until("frames of vm1", lambda: both_send([good, bad], 0.1) or received(daemon, "vm1"), lambda n: n > 256, pause=0)
+    os.ftruncate(bad.fd, left)
+    if left:
+        bad.post()  # the rings are still there; the frames are not
+    bad.sock.settimeout(PATIENCE)
+    assert bad.sock.recv(1) == b""  # it is disconnected
+    wait_until("an event", lambda: losses(daemon), lambda seen: seen == ["port vm1"])
+    before = received(daemon, "vm2")
+    wait_until("frames of vm2", lambda: both_send([good], 0.1) or received(daemon, "vm2"), lambda n: n > before + 256, pause=0)
+    again = Guest(path, FRAME)
+    wait_up(daemon, "vm1", "vm2")
+    before = received(daemon, "vm1")
+    wait_until("frames of vm1", lambda: both_send([again], 0.1) or received(daemon, "vm1"), lambda n: n > before + 256, pause=0)
+    state = [daemon.cli("port", "show", n)[0]["state"] for n in ("vm1", "vm2")]
+    assert [s.get("last_error") or None for s in state] == ["shared memory was taken away", None]
+    assert losses(daemon) == ["port vm1"]
+    for guest in (bad, good, again):
+        guest.close()
     daemon.check_alive()
 
 

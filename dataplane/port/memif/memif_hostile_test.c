@@ -9,6 +9,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/event.h"
 #include "base/loop.h"
 #include "port/memif/memif_testlib.h"
 
@@ -391,6 +392,8 @@ static void memory_taken_away(void **state)
 	struct uffdio_api api = {.api = UFFD_API, .features = UFFD_FEATURE_SIGBUS | UFFD_FEATURE_MISSING_SHMEM};
 	struct uffdio_register reg = {.mode = UFFDIO_REGISTER_MODE_MISSING};
 	int uffd = syscall(SYS_userfaultfd, O_CLOEXEC | UFFD_USER_MODE_ONLY);
+	uint64_t before = event_last();
+	const struct event_record *e;
 	const struct memif_region *r;
 	struct victim v;
 
@@ -405,6 +408,11 @@ static void memory_taken_away(void **state)
 	assert_int_equal(ioctl(uffd, UFFDIO_REGISTER, &reg), 0);
 	assert_int_equal(fallocate(v.liar.shm->region_fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, r->mapped), 0);
 	victim_notices(&v, "taken away");
+	e = event_after(before);
+	assert_non_null(e);
+	assert_string_equal(e->kind->name, "port_memory_lost");
+	assert_string_equal(e->subject, "port victim");
+	assert_null(event_after(e->number));
 	close(uffd);
 }
 

@@ -30,6 +30,8 @@ struct memif_port {
 	struct port *port;
 	struct memif_if mif;
 	uint64_t refused; // connections that did not come up
+	unsigned losses;  // connections whose peer took memory away
+	unsigned told_losses;
 	struct memif_port_queue queues[PORT_MAX_QUEUES];
 };
 
@@ -84,8 +86,10 @@ static void memif_port_on_down(struct memif_if *mif, struct memif_shm *shm, cons
 		rcu_publish(mp->queues[i].tx, NULL);
 		port_queue_changed(&mp->port->queues[i]);
 	}
-	rcu_defer(free_shm, shm);
 	set_reason(mp, reason);
+	mp->losses += memif_shm_fault(shm) == MEMIF_FAULT_MEMORY;
+	port_memory_lost(mp->port, mp->losses, &mp->told_losses);
+	rcu_defer(free_shm, shm);
 	port_link_changed(mp->port, false, false);
 }
 

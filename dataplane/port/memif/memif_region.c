@@ -49,7 +49,7 @@ int memif_region_map(struct memif_region *r, int fd, uint64_t size)
 	if (addr == MAP_FAILED)
 		return -errno;
 	madvise(addr, mapped, MADV_DONTDUMP);
-	guard = memory_guard_add(addr, mapped);
+	guard = memory_guard_add(addr, mapped, NULL);
 	if (guard < 0) {
 		munmap(addr, mapped);
 		return guard;
