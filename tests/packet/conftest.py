@@ -13,7 +13,7 @@ TAP_SPARE = 64
 def network():
     router = Router()
     try:
-        router.cli("settings", "set", "--flow-denied-seconds", 43200)  # a test sees the flows that it was denied, however slow it is
+        router.cli("settings", "set", "--flow-denied", 43200)  # a slow test sees what it was denied, too
         yield Network(router)
         router.daemon.check_alive()
         # Only the buffers that taps keep ready for the next frames are still in use.
