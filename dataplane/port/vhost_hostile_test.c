@@ -985,8 +985,8 @@ static void *close_one(void *fd)
 	return NULL;
 }
 
-// The descriptors of a message end on no thread that others need. Some are read with the message, some never. The test's
-// own are closed by threads, because it cannot know whether the router has closed its own already.
+// The descriptors of a message end on no thread that others need. Some are read with the message, some never. The
+// test's own are closed by threads, because the router may have closed its own already.
 static void descriptors_that_linger(void **state)
 {
 	struct port *p = open_port("lingers");
