@@ -17,7 +17,7 @@ from typing import NamedTuple
 from scapy.layers.inet import ICMP, IP
 from scapy.layers.l2 import Dot1Q, Ether
 
-from daemon import Daemon
+from daemon import PATIENT, Daemon
 from waiting import PATIENCE, wait_until
 
 ETH_P_ALL = 0x0003
@@ -126,7 +126,7 @@ class Router:
         self.cli = self.daemon.cli
         self.taps = {}
         if ISOLATED:
-            self.cli("worker", "add", 1, "--cpu", max(os.sched_getaffinity(0)), "--idle", "sleep", "--role", "isolated_rx")
+            self.cli("worker", "add", 1, "--cpu", max(os.sched_getaffinity(0)), *PATIENT, "--role", "isolated_rx")
 
     def close(self):
         for tap in self.taps.values():
