@@ -33,9 +33,8 @@ cpu_seconds() { awk -v hz="$(getconf CLK_TCK)" '{ sub(/.*\) /, ""); print int(($
 
 step() { echo "==> $* (after $SECONDS s)"; }
 
-# What changed since the last whole run on this machine that was green: tests and packages in it run first.
-green=${XDG_STATE_HOME:-$HOME/.local/state}/corelane/green
-CORELANE_CHANGED=$(git diff --name-only "$(cat "$green")" -- && git ls-files --others --exclude-standard) 2>/dev/null
+# Tests and packages in what changed since the last green run run first.
+CORELANE_CHANGED=$(tools/green.sh changed)
 export CORELANE_CHANGED
 
 changed_first() { # MODULE; reads packages
@@ -344,6 +343,4 @@ end_ahead
 tools/left_over.py --at-end
 /usr/bin/python3 tools/flaky.py --record "$results"
 /usr/bin/python3 tools/test_report.py "$results" || exit
-if [[ " ${parts[*]} " == *" system "*" sanitize "* ]] && [ -z "$(git status --porcelain)" ]; then
-  git rev-parse HEAD >"$green"
-fi
+[[ " ${parts[*]} " != *" system "*" sanitize "* ]] || tools/green.sh note

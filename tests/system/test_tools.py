@@ -306,6 +306,34 @@ def test_no_test_has_a_new_limit_on_time():
     assert subprocess.run([timed.ROOT / "tools/timed.py"]).returncode == 0
 
 
+def green(command, tmp_path):
+    environment = os.environ | {"XDG_STATE_HOME": str(tmp_path / "state"), "GIT_CEILING_DIRECTORIES": str(tmp_path)}
+    done = subprocess.run([fuzz.ROOT / "tools/green.sh", command], cwd=tmp_path / "clone", env=environment, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout.split()
+
+
+def test_what_changed_since_the_last_green_run_is_known(tmp_path):
+    clone = tmp_path / "clone"
+    git = ["git", "-C", clone, "-c", "user.name=x", "-c", "user.email=x@example.com"]
+    clone.mkdir()
+    (clone / "a").write_text("1")
+    assert green("note", tmp_path) == green("changed", tmp_path) == []  # no clone of anything
+    subprocess.run([*git, "init", "-q"], check=True)
+    assert green("note", tmp_path) == green("changed", tmp_path) == []  # no commit
+    subprocess.run([*git, "add", "a"], check=True)
+    subprocess.run([*git, "commit", "-qm", "a"], check=True)
+    assert green("changed", tmp_path) == []  # no run
+    green("note", tmp_path)
+    (clone / "a").write_text("2")
+    (clone / "b").write_text("new")
+    assert green("changed", tmp_path) == ["a", "b"]
+    green("note", tmp_path)  # of something that no commit has
+    assert green("changed", tmp_path) == ["a", "b"]
+    (tmp_path / "state/corelane/green").write_text("0" * 40)  # a commit that is gone
+    assert green("changed", tmp_path) == []
+
+
 SUITE = """mkdir -p $FLAKY_RESULTS; n=$(cat {0}/n 2>/dev/null || echo 0); echo $((n + 1)) >{0}/n
 ls {0}/beside >>{0}/seen 2>&1
 [ $n != 4 ] || {{ echo killed; exit 137; }}
