@@ -6,7 +6,11 @@ analyze.py                      what changed since the last run, in parallel (ni
 analyze.py --one COMMAND...     one file: prints each report and fails, unless a line on its path, or the line above it, has
                                 the comment "// analyzer: CHECKER: REASON" with the
                                 checker that the report names in brackets (more of them, separated by blanks)
+
+What was found clean is remembered in the user's cache directory with the hash of each file that was read, so that a new
+checkout analyzes only what differs from all that was analyzed before.
 """
+import hashlib
 import json
 import os
 import pathlib
@@ -18,6 +22,8 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build"
 WORK = BUILD / "analyze"
+CACHE = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "corelane/analyze"
+REMEMBERED = 8  # states of the files behind one source
 LOCATION = re.compile(r"^(\S+?):(\d+):\d+: (warning|note): ")
 # States of one function that are followed. Clang's default of 225,000 takes four times as long.
 DEPTH = ["-Xclang", "-analyzer-config", "-Xclang", "max-nodes=30000"]
@@ -41,7 +47,59 @@ def explained(report):
     return False
 
 
+def digest(path):
+    try:
+        return hashlib.sha256(pathlib.Path(path).read_bytes()).hexdigest()
+    except OSError:
+        return None
+
+
+class Memory:
+    """States of the files that a command reads in which it found nothing: {file: hash of its content} each, the newest first."""
+
+    def __init__(self, command):
+        # A checkout's own files are known by their places in it. What clang is, is the environment's ANALYZER.
+        relevant = [os.environ.get("ANALYZER", ""), pathlib.Path(__file__).read_text(), *(w.replace(str(ROOT), ".") for w in command)]
+        self.file = CACHE / hashlib.sha256("\0".join(relevant).encode()).hexdigest()
+        try:
+            self.states = json.loads(self.file.read_text())
+        except (OSError, ValueError):
+            self.states = []
+
+    def clean(self):
+        """The files, if they are in one of the states."""
+        seen = {}
+        for state in self.states:
+            if all(seen.setdefault(f, digest(ROOT / f)) == h for f, h in state.items()):
+                return list(state)
+        return None
+
+    def add(self, files):
+        state = {os.path.relpath(f, ROOT) if os.path.realpath(f).startswith(f"{ROOT}/") else os.path.abspath(f): digest(f)
+                 for f in files}
+        CACHE.mkdir(parents=True, exist_ok=True)
+        new = self.file.with_suffix(f".{os.getpid()}")
+        new.write_text(json.dumps([state, *self.states][:REMEMBERED]))
+        new.rename(self.file)
+
+
 def one(command):
+    """COMMAND writes the names of the files that it reads to the file behind -MF."""
+    depfile = pathlib.Path(command[command.index("-MF") + 1])
+    memory = Memory(command)
+    files = memory.clean()
+    if files:
+        target = command[command.index("-MT") + 1]
+        depfile.write_text(f"{target}: " + " ".join(str(ROOT / f).replace(" ", "\\ ") for f in files) + "\n")
+        return 0
+    status = analyzed(command)
+    if status == 0:
+        _, _, names = depfile.read_text().replace("\\\n", " ").partition(": ")
+        memory.add(name.replace("\\ ", " ") for name in re.findall(r"(?:\\ |\S)+", names))
+    return status
+
+
+def analyzed(command):
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
     reports, failed = [], done.returncode != 0
     for line in done.stdout.splitlines():
@@ -94,6 +152,7 @@ def main():
     for source, command in targets():
         rules += f"build analyze/{source}.done: analyze {ROOT / source}\n  clang = {command}\n"
     (WORK / "build.ninja").write_text(rules)
+    os.environ["ANALYZER"] = subprocess.run(["clang", "--version"], check=True, stdout=subprocess.PIPE, text=True).stdout
     quiet = subprocess.run(["ninja", "--quiet", "-k", "0", "-C", BUILD, "-f", "analyze/build.ninja"], check=False)
     return quiet.returncode
 

@@ -30,15 +30,20 @@ gofmt_clean() {
   [ -z "$wrong" ] || { echo "$wrong" && return 1; }
 }
 
-# warning_level and werror of the compiler find most; cppcheck looks across branches.
+# warning_level and werror of the compiler find most; cppcheck looks across branches. It looks again at files whose content
+# has changed since it was last run on this machine, in whichever checkout.
 run_cppcheck() {
-  local sources
+  local sources status=0 cache=${XDG_CACHE_HOME:-$HOME/.cache}/corelane
   mapfile -t sources < <(git ls-files '*.c' ':!internal/explain/kernel/bpf') # eBPF has macros of its own
-  mkdir -p build/cppcheck # macros without which cppcheck reads declarations and texts as nonsense
+  mkdir -p build "$cache"
+  [ -e build/cppcheck ] || flock "$cache/lock" cp -r "$cache/cppcheck" build/ 2>/dev/null || mkdir build/cppcheck
+  # macros without which cppcheck reads declarations and texts as nonsense
   printf '#include "/usr/include/%s"\n#define RTE_STR(x) #x\n' "$(gcc -dumpmachine)/sys/queue.h" >build/cppcheck/macros.h
   cppcheck --quiet --error-exitcode=1 --inline-suppr --std=c17 --language=c --cppcheck-build-dir=build/cppcheck -j "$(nproc)" \
     --enable=warning,performance,portability --suppressions-list=.cppcheck-suppressions --library=posix --include=build/cppcheck/macros.h -Idataplane \
-    "${sources[@]}"
+    "${sources[@]}" || status=1
+  flock "$cache/lock" cp -rT build/cppcheck "$cache/cppcheck"
+  return $status
 }
 
 spdx_present() {

@@ -69,6 +69,25 @@ def test_analyzer_is_answered_for_one_checker_on_the_path_of_its_report(tmp_path
     assert not analyze.explained(report(6, "core.NullDereference"))
 
 
+def test_analyzer_remembers_what_it_found_clean_until_a_file_changes(tmp_path, monkeypatch):
+    header, source, depfile = tmp_path / "f.h", tmp_path / "my f.c", tmp_path / "f.d"
+    command = ["clang", "--analyze", "--analyzer-output", "text", source, "-o", "/dev/null", "-MD", "-MF", depfile, "-MT", "f.done"]
+    command = [str(word) for word in command]
+    monkeypatch.setattr(analyze, "CACHE", tmp_path / "cache")
+    runs, analyzed = [], analyze.analyzed
+    monkeypatch.setattr(analyze, "analyzed", lambda command: runs.append(1) or analyzed(command))
+    source.write_text('#include "f.h"\nint f(void) { int *p = WHERE; return *p; }\n')
+    header.write_text("#define WHERE &(int){1}\n")
+    assert [analyze.one(command) for _ in range(3)] == [0, 0, 0] and len(runs) == 1
+    remembered = depfile.read_text()
+    assert remembered.startswith("f.done: ") and str(header) in remembered and str(source).replace(" ", "\\ ") in remembered
+    header.write_text("#define WHERE 0\n")
+    assert [analyze.one(command) for _ in range(2)] == [1, 1] and len(runs) == 3  # a finding is not remembered
+    header.write_text("#define WHERE &(int){1}\n")
+    assert analyze.one(command) == 0 and len(runs) == 3
+    assert analyze.one([*command, "-DX"]) == 0 and len(runs) == 4
+
+
 def test_coverage_records_the_parsers_that_it_measured():
     names = [s.name for s in coverage.parsers([])]
     old = [f"| {name} | old |" for name in names[:2]]
