@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/corelane/corelane/internal/input"
 	"github.com/corelane/corelane/internal/topology"
 	"github.com/corelane/corelane/internal/topology/topologytest"
@@ -203,6 +205,28 @@ func TestLinkOutOfDirectory(t *testing.T) {
 	}
 	m := read(t, root)
 	if m.Hostname != "" || !strings.Contains(unread(m), "/proc/sys/kernel/hostname path escapes") {
+		t.Errorf("host name %s, unread %s", m.Hostname, unread(m))
+	}
+}
+
+// A link within the directory is followed, and what is no file does not block.
+func TestLinkInDirectory(t *testing.T) {
+	root := topologytest.Dir(t, "one-cpu")
+	kernel := filepath.Join(root, "proc/sys/kernel")
+	for _, name := range []string{"hostname", "osrelease"} {
+		if err := os.Rename(filepath.Join(kernel, name), filepath.Join(root, "proc", name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink("../../hostname", filepath.Join(kernel, "hostname")); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Mkfifo(filepath.Join(kernel, "osrelease"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	m := read(t, root)
+	if want := topologytest.Machine(t, "one-cpu").Hostname; m.Hostname != want || want == "" ||
+		!strings.Contains(unread(m), "/proc/sys/kernel/osrelease is not a regular file") {
 		t.Errorf("host name %s, unread %s", m.Hostname, unread(m))
 	}
 }

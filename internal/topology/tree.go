@@ -7,9 +7,11 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path"
 	"path/filepath"
-	"syscall"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/corelane/corelane/internal/input"
 )
@@ -56,11 +58,11 @@ func Open(root string) (Tree, error) {
 	if clean, err := filepath.Abs(root); err == nil && clean == "/" {
 		return hostTree{}, nil
 	}
-	dir, err := os.OpenRoot(root)
+	t, err := openDir(root)
 	if err != nil {
 		return nil, input.Errorf(root, valid, "%v", err)
 	}
-	return dirTree{dir}, nil
+	return t, nil
 }
 
 // hostTree is the tree of the machine itself.
@@ -90,13 +92,42 @@ func (hostTree) Writable(name string) (bool, error) {
 }
 
 // dirTree is a directory; links that lead out of it are not followed.
-type dirTree struct{ root *os.Root }
+type dirTree struct {
+	root *os.Root
+	dir  *os.File // the same
+}
 
-func (t dirTree) Close() error { return t.root.Close() }
+func openDir(name string) (*dirTree, error) {
+	root, err := os.OpenRoot(name)
+	if err != nil {
+		return nil, err
+	}
+	dir, err := root.Open(".")
+	if err != nil {
+		return nil, errors.Join(err, root.Close())
+	}
+	return &dirTree{root, dir}, nil
+}
+
+func (t *dirTree) Close() error { return errors.Join(t.dir.Close(), t.root.Close()) }
+
+// open takes one system call, where os.Root takes two for each part of the name. What it cannot open, because a link
+// leads out of the directory or the kernel is older than 5.6, is left to os.Root.
+func (t *dirTree) open(name string, flags int) (*os.File, error) {
+	fd, err := unix.Openat2(int(t.dir.Fd()), name, &unix.OpenHow{Flags: uint64(unix.O_CLOEXEC | flags),
+		Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_MAGICLINKS})
+	switch {
+	case err == nil:
+		return os.NewFile(uintptr(fd), filepath.Join(t.root.Name(), name)), nil
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, &fs.PathError{Op: "openat2", Path: name, Err: err}
+	}
+	return t.root.OpenFile(name, flags, 0)
+}
 
 // Read reads regular files only, so that opening one never blocks.
-func (t dirTree) Read(name string) (string, error) {
-	f, err := t.root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+func (t *dirTree) Read(name string) (string, error) {
+	f, err := t.open(name, unix.O_RDONLY|unix.O_NONBLOCK)
 	if err != nil {
 		return "", err
 	}
@@ -107,14 +138,20 @@ func (t dirTree) Read(name string) (string, error) {
 	return readAll(f)
 }
 
-func (t dirTree) List(name string) ([]Entry, error) {
-	list, err := fs.ReadDir(t.root.FS(), path.Clean(name))
+func (t *dirTree) List(name string) ([]Entry, error) {
+	f, err := t.open(name, unix.O_RDONLY|unix.O_DIRECTORY)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	list, err := f.ReadDir(-1)
+	slices.SortFunc(list, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
 	return entries(list), err
 }
 
-func (t dirTree) Link(name string) (string, error) { return t.root.Readlink(name) }
+func (t *dirTree) Link(name string) (string, error) { return t.root.Readlink(name) }
 
-func (t dirTree) Writable(name string) (bool, error) {
+func (t *dirTree) Writable(name string) (bool, error) {
 	info, err := t.root.Lstat(name)
 	return err == nil && info.Mode()&0o200 != 0, err
 }
