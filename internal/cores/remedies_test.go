@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/corelane/corelane/internal/plan"
+	"github.com/corelane/corelane/internal/rounds"
 	"github.com/corelane/corelane/internal/topology"
 	"github.com/corelane/corelane/internal/topology/topologytest"
 	"github.com/corelane/corelane/internal/verify"
@@ -35,12 +36,11 @@ func TestRemedies(t *testing.T) {
 // The same on random machines, whose configuration is worse than that of any real one.
 func TestRemediesOfRandomMachines(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(200) {
+	rounds.Seeds(t, 60, 200, func(seed uint64) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			t.Parallel()
 			remedies(t, topologytest.Random(seed).Dir(t), seed%2 == 1)
 		})
-	}
+	})
 }
 
 // captured is the archive of a real machine.
