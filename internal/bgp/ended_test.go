@@ -34,6 +34,7 @@ func readMessage(t *testing.T, from net.Conn) *bgp.BGPMessage {
 // In each session, and not in the first one alone, a node says that it has gone on forwarding. To a peer that does not
 // know of RT constraint it is not offered again.
 func TestASessionThatHasEnded(t *testing.T) {
+	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -85,6 +86,7 @@ func TestASessionThatHasEnded(t *testing.T) {
 // A peer that does not know of RT constraint is not offered it by the next speaker either: GoBGP would tell it that all
 // route targets are sent, and FRR would close the session.
 func TestUnconstrained(t *testing.T) {
+	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

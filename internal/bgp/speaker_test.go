@@ -85,6 +85,7 @@ func within[T any](t *testing.T, what string, from <-chan T, match func(T) bool)
 // GoBGP has an opinion of its own about sequence numbers of MAC mobility, from which this node's paths are kept: it
 // would refuse a path, and even the withdrawal of one, whose number is below that of another host.
 func TestOwnPathsBelowOthers(t *testing.T) {
+	t.Parallel()
 	far, port, seen := other(t)
 	events := make(chan Event, 100)
 	s, err := Start(t.Context(), &agentv1.Bgp{Asn: 65000, RouterId: "192.0.2.1", RestartSeconds: 10,
@@ -181,6 +182,7 @@ func withTarget(n byte) vpn.Path {
 // A reflector with RT constraint (RFC 4684) sends what is wanted and no more. Neither side waits for the other,
 // although both want to hear of route targets first.
 func TestOnlyWantedPathsCome(t *testing.T) {
+	t.Parallel()
 	far, port, seen := other(t, constrained)
 	events := make(chan Event, 100)
 	s, err := Start(t.Context(), &agentv1.Bgp{Asn: 65000, RouterId: "192.0.2.1", RestartSeconds: 10,
@@ -249,6 +251,7 @@ func TestOnlyWantedPathsCome(t *testing.T) {
 
 // GoBGP keeps the paths of peers once: its table, in which it selects, has those of this node alone.
 func TestTheTableHasOwnPathsOnly(t *testing.T) {
+	t.Parallel()
 	far, port, seen := other(t)
 	events := make(chan Event, 100)
 	s, err := Start(t.Context(), &agentv1.Bgp{Asn: 65000, RouterId: "192.0.2.1", RestartSeconds: 10,
@@ -291,6 +294,7 @@ func TestTheTableHasOwnPathsOnly(t *testing.T) {
 
 // A peer that is away does not keep others from hearing of this node.
 func TestAPeerThatIsAway(t *testing.T) {
+	t.Parallel()
 	_, port, seen := other(t, func(p *api.Peer) {
 		p.GracefulRestart = &api.GracefulRestart{Enabled: true, RestartTime: 120}
 		p.AfiSafis[0].MpGracefulRestart = &api.MpGracefulRestart{Config: &api.MpGracefulRestartConfig{Enabled: true}}
@@ -315,6 +319,7 @@ func TestAPeerThatIsAway(t *testing.T) {
 }
 
 func TestMaxPrefixes(t *testing.T) {
+	t.Parallel()
 	far, port, _ := other(t)
 	const limit = 3
 	send := func(n byte) {
