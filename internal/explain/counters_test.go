@@ -10,6 +10,7 @@ import (
 
 // Without kernel events the counters are used, and the report says that the evidence is weaker.
 func TestCountersAlone(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name string
 		load float64

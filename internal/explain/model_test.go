@@ -12,6 +12,7 @@ import (
 
 // The parts of a model add up for any evidence: nothing is counted twice, and nothing is left out.
 func TestPartsAddUp(t *testing.T) {
+	t.Parallel()
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 2000 {
 		e := loaded(r.Float64())

@@ -44,6 +44,7 @@ func offer(e *Evidence, rate float64, ns, period int64, ring float64) (lost floa
 
 // The cost of gaps is what a simulated queue loses. The mean rate of the window would be too low: it includes the gaps.
 func TestCostOfGaps(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name       string
 		rate       float64 // packets/s

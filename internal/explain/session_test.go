@@ -68,6 +68,7 @@ func TestThreadThatStays(t *testing.T) {
 
 // A daemon that accepts no connection is observed by its process: this one, which listens and never answers.
 func TestDaemonThatDoesNotAnswer(t *testing.T) {
+	t.Parallel()
 	path := t.TempDir() + "/socket"
 	l, err := net.Listen("unix", path)
 	if err != nil {
