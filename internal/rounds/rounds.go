@@ -47,3 +47,39 @@ func Step(some int) int {
 	}
 	return some
 }
+
+// Pairs returns a share of combinations of settings, all with LONG=1: any two values that occur together in one of all
+// do so in one of the share. Values of different settings must differ.
+func Pairs[T any](all []T, values func(T) []string) (share []T) {
+	if long() {
+		return all
+	}
+	has := map[[2]string]bool{}
+	missing := func(one T) (pairs [][2]string) {
+		list := values(one)
+		for i, a := range list {
+			for _, b := range list[i:] {
+				if pair := [2]string{a, b}; !has[pair] {
+					pairs = append(pairs, pair)
+				}
+			}
+		}
+		return pairs
+	}
+	for {
+		var best [][2]string
+		at := 0
+		for i, one := range all {
+			if pairs := missing(one); len(pairs) > len(best) {
+				best, at = pairs, i
+			}
+		}
+		if best == nil {
+			return share
+		}
+		share = append(share, all[at])
+		for _, pair := range best {
+			has[pair] = true
+		}
+	}
+}

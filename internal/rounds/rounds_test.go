@@ -2,6 +2,7 @@
 package rounds
 
 import (
+	"maps"
 	"os"
 	"os/exec"
 	"slices"
@@ -27,6 +28,40 @@ func TestShares(t *testing.T) {
 		if got := tried(t); !slices.Equal(got, c.want) || Step(4) != c.step {
 			t.Errorf("LONG=%s SEED=%s: %v, steps of %d", c.long, c.seed, got, Step(4))
 		}
+	}
+}
+
+func TestPairs(t *testing.T) {
+	var all [][]string
+	for _, a := range []string{"a1", "a2", "a3"} {
+		for _, b := range []string{"b1", "b2", "b3"} {
+			for _, c := range []string{"c1", "c2", "c3"} {
+				if a != "a1" || b != "b1" { // these two do not go together
+					all = append(all, []string{a, b, c})
+				}
+			}
+		}
+	}
+	itself := func(one []string) []string { return one }
+	pairs := func(list [][]string) map[string]bool {
+		has := map[string]bool{}
+		for _, one := range list {
+			has[one[0]+one[1]], has[one[0]+one[2]], has[one[1]+one[2]] = true, true, true
+		}
+		return has
+	}
+	t.Setenv("LONG", "")
+	share := Pairs(all, itself)
+	if len(share) > len(all)/2 || !maps.Equal(pairs(share), pairs(all)) {
+		t.Errorf("%d of %d combinations have %d of %d pairs: %v", len(share), len(all), len(pairs(share)),
+			len(pairs(all)), share)
+	}
+	if alone := Pairs([][]string{{"a1"}, {"a1"}, {"a2"}}, itself); len(alone) != 2 {
+		t.Errorf("of one setting: %v", alone)
+	}
+	t.Setenv("LONG", "1")
+	if got := Pairs(all, itself); len(got) != len(all) {
+		t.Errorf("%d of %d with LONG=1", len(got), len(all))
 	}
 }
 

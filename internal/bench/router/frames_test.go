@@ -18,6 +18,7 @@ import (
 	"github.com/corelane/corelane/internal/bench/generator"
 	"github.com/corelane/corelane/internal/bench/router"
 	"github.com/corelane/corelane/internal/bench/scenario"
+	"github.com/corelane/corelane/internal/rounds"
 	"github.com/corelane/corelane/internal/wait"
 )
 
@@ -231,17 +232,27 @@ var variants = []struct {
 // Testpmd passes frames on unchanged, so one variant is enough to show that both ends of the generator agree.
 func TestRoutersDoTheWork(t *testing.T) {
 	for _, r := range []router.Router{&router.Corelane{}, &router.Testpmd{}} {
+		var all []scenario.Scenario
 		for _, s := range scenario.List() {
 			for _, v := range variants {
 				s := s
 				v.change(&s)
-				t.Run(fmt.Sprintf("%s/%s/%s", r.Name(), s.Name, v.name), func(t *testing.T) { checkWork(t, r, s) })
+				s.Summary = v.name
+				all = append(all, s)
 				if r.Unchanged() {
 					break
 				}
 			}
 		}
+		for _, s := range rounds.Pairs(all, settings) {
+			t.Run(fmt.Sprintf("%s/%s/%s", r.Name(), s.Name, s.Summary), func(t *testing.T) { checkWork(t, r, s) })
+		}
 	}
+}
+
+// settings of a scenario whose summary is its variant.
+func settings(s scenario.Scenario) []string {
+	return []string{"overlay " + string(s.Overlay), fmt.Sprint("bridged ", s.Bridged), string(s.Direction), s.Summary}
 }
 
 func checkWork(t *testing.T, r router.Router, s scenario.Scenario) {

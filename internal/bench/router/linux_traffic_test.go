@@ -4,7 +4,6 @@ package router_test
 import (
 	"encoding/hex"
 	"fmt"
-	"slices"
 	"testing"
 	"time"
 
@@ -12,6 +11,7 @@ import (
 	"github.com/corelane/corelane/internal/bench/generator"
 	"github.com/corelane/corelane/internal/bench/router"
 	"github.com/corelane/corelane/internal/bench/scenario"
+	"github.com/corelane/corelane/internal/rounds"
 	"github.com/corelane/corelane/internal/wait"
 )
 
@@ -82,11 +82,8 @@ func (x *rig) run(t *testing.T, drain time.Duration) *apiv1.GeneratorWindow {
 
 func TestPeersDoTheScenariosWork(t *testing.T) {
 	for _, r := range []router.Router{&router.OVS{}, &router.Linux{}} {
-		for _, s := range works() {
-			if r.Name() == "linux" && s.Overlay == scenario.MPLSoGRE {
-				continue // TestLinuxSupports: it is refused
-			}
-			t.Run(fmt.Sprintf("%s/%s", r.Name(), s.Summary), func(t *testing.T) {
+		for _, s := range rounds.Pairs(works(r.Name()), settings) {
+			t.Run(fmt.Sprintf("%s/%s/%s", r.Name(), s.Name, s.Summary), func(t *testing.T) {
 				if err := r.Supports(&s); err != nil {
 					t.Skip(err)
 				}
@@ -96,29 +93,31 @@ func TestPeersDoTheScenariosWork(t *testing.T) {
 	}
 }
 
-// works returns the scenarios of the catalogue and variants of some, with summaries that differ.
-func works() []scenario.Scenario {
-	var list []scenario.Scenario
+// works returns the scenarios of the catalogue and their variants, without what a peer never supports: that is in
+// TestOVSSupports and TestLinuxSupports.
+func works(name string) (list []scenario.Scenario) {
 	for _, s := range scenario.List() {
-		if s.Overlay == scenario.MPLSoUDP {
-			continue
-		}
-		s.Summary, s.Both = s.Name, true
-		list = append(list, s)
-		for what, change := range map[string]func(*scenario.Scenario){
-			"tracked": func(s *scenario.Scenario) { s.Stateful, s.Tenants = true, 3 },
-			"of IPv6": func(s *scenario.Scenario) {
+		s.Both = true
+		for _, v := range []struct {
+			name   string
+			change func(*scenario.Scenario)
+		}{
+			{"plain", func(*scenario.Scenario) {}},
+			{"tracked", func(s *scenario.Scenario) { s.Stateful, s.Tenants = true, 3 }},
+			{"of IPv6", func(s *scenario.Scenario) {
 				s.IPv6, s.Underlay6, s.Tenants, s.Sizes = true, s.Overlay != scenario.Plain, 2, []int{100}
-			},
-			"of many routes": func(s *scenario.Scenario) {
+			}},
+			{"of many routes", func(s *scenario.Scenario) {
 				s.Routes, s.Sizes, s.Both = 1000, append([]int{9000}, scenario.IMIX...), false
-			},
+			}},
 		} {
-			v := s
-			change(&v)
-			v.Summary = s.Name + " " + what
-			if slices.Contains([]string{"vxlan-encap", "mplsogre-decap", "routed"}, s.Name) && v.Validate() == nil {
-				list = append(list, v)
+			s := s
+			v.change(&s)
+			s.Summary = v.name
+			never := s.Overlay == scenario.MPLSoUDP || name == "linux" && (s.Bridged && s.Stateful ||
+				s.Overlay == scenario.MPLSoGRE || s.Overlay == scenario.Geneve)
+			if !never && s.Validate() == nil {
+				list = append(list, s)
 			}
 		}
 	}
