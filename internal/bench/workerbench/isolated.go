@@ -17,8 +17,6 @@ const (
 	manyBursts   = 100
 )
 
-var bursts = []int{256, 512, 1024, 2048, 4096} // frames
-
 func measureIsolated(ctx context.Context, s *workersRun) (err error) {
 	at := s.quietPlace(workerresult.DeviceRing)
 	at.wire = wireRing
@@ -27,7 +25,7 @@ func measureIsolated(ctx context.Context, s *workersRun) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, l.Close()) }()
-	for _, frames := range bursts {
+	for _, frames := range s.Bursts {
 		s.result.Isolated = append(s.result.Isolated, workerresult.Bursts{Frames: frames},
 			workerresult.Bursts{Frames: frames, Isolated: true})
 	}

@@ -40,7 +40,7 @@ func List() []Measure {
 			func(o *Options) int { return (o.ringRepetitions() + 1) * len(o.Sizes) }},
 		{"isolated", "bursts that overflow a device's ring while a worker is late, without and with an isolated-rx " +
 			"worker", measureIsolated,
-			func(o *Options) int { return o.Repetitions * len(bursts) * 2 }},
+			func(o *Options) int { return o.Repetitions * len(o.Bursts) * 2 }},
 		{"changes", "modes, queues and workers that change under traffic: packets lost and reordered", measureChanges,
 			func(*Options) int { return len(changes) + 1 }},
 		{"scaling", "cycles per packet of workers that share all tables", measureScaling, func(*Options) int {
@@ -65,6 +65,7 @@ type Options struct {
 	Changes                         int           // of each kind
 	Trial                           time.Duration // at saturation and at half load
 	Sizes                           []int         // of the ring between workers
+	Bursts                          []int         // frames, for isolated receive
 	Frame, Flows                    int
 	WorkerCPU, PollerCPU, Generator int // PollerCPU: may be the generator's
 	Root, Bin, Out                  string
@@ -74,13 +75,14 @@ type Options struct {
 // Default options: each measure takes less than two minutes.
 func Default() Options {
 	return Options{Repetitions: 9, Changes: 100, Trial: 500 * time.Millisecond,
-		Sizes: []int{256, 512, 1024, 2048, 4096, 8192}, Frame: 64, Flows: 1000, WorkerCPU: 1, PollerCPU: 0,
-		Generator: 0, Root: "/", Out: "."}
+		Sizes: []int{256, 512, 1024, 2048, 4096, 8192}, Bursts: []int{256, 512, 1024, 2048, 4096}, Frame: 64,
+		Flows: 1000, WorkerCPU: 1, PollerCPU: 0, Generator: 0, Root: "/", Out: "."}
 }
 
 // Quick shortens everything, to show that it works.
 func (o *Options) Quick() {
-	o.Repetitions, o.Changes, o.Trial, o.Sizes = 2, 4, 200*time.Millisecond, []int{256, 1024}
+	o.Repetitions, o.Changes, o.Trial = 2, 4, 200*time.Millisecond
+	o.Sizes, o.Bursts = []int{256, 1024}, []int{256, 1024}
 }
 
 func (o *Options) ringRepetitions() int { return max(1, o.Repetitions/3) }
