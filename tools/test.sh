@@ -71,18 +71,20 @@ go_tests=0
 # tests five times slower. Not internal/bgp: GoBGP 4.8 itself reads a path's stale flag without the lock under which it is
 # written (table/path.go), and two of its servers in one process share variables. Nor internal/bench/fleet, which runs it.
 run_go() {
-  local module package status=0 plain=() concurrent=()
+  local module package status=0 plain=() concurrent=() alone=()
   module=$(tools/go.sh list -m)
   while read -r package; do
     if [ "$package" != "$module/internal/bgp" ] && [ "$package" != "$module/internal/bench/fleet" ] && find ".${package#"$module"}" -maxdepth 1 -name '*.go' ! -name '*_test.go' \
       -exec grep -qE '^[[:space:]]+go [[:alpha:]]|[^[:alpha:]]sync\.([^O]|$)' {} +; then
-      concurrent+=("$package")
+      # Benchmarks want all hugepages, and both CPUs.
+      if [[ $package == "$module"/internal/bench/* ]]; then alone+=("$package"); else concurrent+=("$package"); fi
     else
       plain+=("$package")
     fi
   done < <(tools/go.sh list ./... | grep -v '/tests/' | changed_first "$module")
-  tools/go-build.sh -race "${concurrent[@]}" || return 1
-  go_test "-race -p 1" "${concurrent[@]}" || status=1 # one package at a time: several want all hugepages
+  tools/go-build.sh -race "${concurrent[@]}" "${alone[@]}" || return 1
+  go_test "-race -p 1" "${alone[@]}" || status=1
+  go_test "-race -p 2" "${concurrent[@]}" || status=1
   go_test "" "${plain[@]}" || status=1
   go_test "-tags=scale -run=Million" ./internal/state || status=1
   return $status
