@@ -145,13 +145,25 @@ func TestDiffLeavesToTheNode(t *testing.T) {
 }
 
 func TestDiffWorkersNeverLeavesQueuesAlone(t *testing.T) {
-	have := load(t, "workers: [{id: 0, cpu: 0}, {id: 1, cpu: 1}]")
-	want := load(t, "workers: [{id: 1, cpu: 2}, {id: 2, cpu: 3}, {id: 3, cpu: 0}]")
-	got := planned(t, Diff(want, have))
-	expect := "~ worker 1: cpu 1 -> 2\n+ worker 2: cpu 3, idle IDLE_POLICY_SPIN\n- worker 0\n+ worker 3: cpu 0, idle " +
-		"IDLE_POLICY_SPIN\n"
-	if got != expect {
-		t.Errorf("got:\n%swant:\n%s", got, expect)
+	for _, test := range []struct{ have, want, ops string }{
+		{"[{id: 0, cpu: 0}, {id: 1, cpu: 1}]", "[{id: 1, cpu: 2}, {id: 2, cpu: 3}, {id: 3, cpu: 0}]",
+			"~ worker 1: cpu 1 -> 2\n+ worker 2: cpu 3, idle SPIN\n- worker 0\n+ worker 3: cpu 0, idle SPIN\n"},
+		// all CPUs that are wanted are those of workers that leave
+		{"[{id: 1, cpu: 1}, {id: 2, cpu: 0, idle: SLEEP}]", "[{id: 0, cpu: 1}]",
+			"~ worker 1: idle SPIN -> SLEEP\n+ worker 0: cpu 1, idle SLEEP\n- worker 1\n- worker 2\n~ worker 0: idle SLEEP -> SPIN\n"},
+		// two exchange their CPUs
+		{"[{id: 0, cpu: 0}, {id: 1, cpu: 1}]", "[{id: 0, cpu: 1}, {id: 1, cpu: 0}]",
+			"~ worker 1: idle SPIN -> SLEEP\n~ worker 0: idle SPIN -> SLEEP\n~ worker 0: cpu 0 -> 1\n~ worker 1: cpu 1 -> 0, idle SLEEP -> SPIN\n" +
+				"~ worker 0: idle SLEEP -> SPIN\n"},
+		// the only forwarding worker becomes another kind, and hands its packets to one that is not there yet
+		{"[{id: 0, cpu: 0}]", "[{id: 0, cpu: 0, role: ISOLATED_RX, target: 1}, {id: 1, cpu: 1}]",
+			"+ worker 1: cpu 1, idle SPIN\n~ worker 0: role FORWARDING -> ISOLATED_RX, target \"\" -> \"1\"\n"},
+	} {
+		long := strings.NewReplacer("ISOLATED_RX", "WORKER_ROLE_ISOLATED_RX", "SLEEP", "IDLE_POLICY_SLEEP")
+		got := planned(t, Diff(load(t, "workers: "+long.Replace(test.want)), load(t, "workers: "+long.Replace(test.have))))
+		if got = strings.NewReplacer("IDLE_POLICY_", "", "WORKER_ROLE_", "").Replace(got); got != test.ops {
+			t.Errorf("got:\n%swant:\n%s", got, test.ops)
+		}
 	}
 }
 

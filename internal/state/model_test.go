@@ -250,14 +250,40 @@ func (m *model) exclusive(section, key string, o, old proto.Message) error {
 			}
 		}
 	case *apiv1.Worker:
-		for k, other := range m.objects[section] {
-			if w := other.(*apiv1.Worker); k != key && old == nil && w.Cpu == o.Cpu &&
-				w.Idle == apiv1.IdlePolicy_IDLE_POLICY_SPIN {
-				return refuse("worker", "CPU %d has a spinning worker", o.Cpu)
-			}
-		}
+		return m.worker(o, old)
 	}
 	return nil
+}
+
+// worker refuses what worker_check_cpu(), worker_set_role() and worker_set_target() of the daemon refuse.
+func (m *model) worker(o *apiv1.Worker, old proto.Message) error {
+	was, _ := old.(*apiv1.Worker)
+	for _, other := range m.objects["workers"] {
+		w := other.(*apiv1.Worker)
+		if w.Id != o.Id && w.Cpu == o.Cpu && (was == nil || was.Cpu != o.Cpu) && (keepsCPU(w) || keepsCPU(o) || was != nil && keepsCPU(was)) {
+			return refuse("worker", "CPU %d is that of worker %d, and one of the two keeps it", o.Cpu, w.Id)
+		}
+	}
+	if len(m.objects["workers"]) == 64 && was == nil {
+		return refuse("worker", "there are 64 workers")
+	}
+	target, _ := m.objects["workers"][o.Target].(*apiv1.Worker)
+	if o.Target != "" && (was == nil || was.Target != o.Target) && (target == nil || !forwards(target)) {
+		return refuse("worker.target", "worker %s does not forward", o.Target)
+	}
+	if was != nil && forwards(was) && !forwards(o) && m.lastForwarding(was) {
+		return refuse("worker.role", "worker %d is the last forwarding worker", o.Id)
+	}
+	return nil
+}
+
+func (m *model) lastForwarding(o *apiv1.Worker) bool {
+	for _, other := range m.objects["workers"] {
+		if w := other.(*apiv1.Worker); w.Id != o.Id && forwards(w) {
+			return false
+		}
+	}
+	return true
 }
 
 // number returns the next free id for an object without one.
@@ -390,6 +416,14 @@ func (m workersModel) Set(_ context.Context, r *apiv1.WorkerSetRequest) (*apiv1.
 	return modelSet(m.model, r.Worker, r.Fields)
 }
 func (m workersModel) Del(_ context.Context, r *apiv1.WorkerDelRequest) (*apiv1.Empty, error) {
+	if w, _ := m.objects["workers"][fmt.Sprint(r.Id)].(*apiv1.Worker); w != nil && forwards(w) && m.lastForwarding(w) && len(m.objects["workers"]) > 1 {
+		return nil, refuse("worker.id", "worker %d is the last forwarding worker", r.Id)
+	}
+	for _, other := range m.objects["workers"] {
+		if w := other.(*apiv1.Worker); w.Target == fmt.Sprint(r.Id) {
+			w.Target = "" // the daemon finds another one
+		}
+	}
 	return m.del("workers", fmt.Sprint(r.Id))
 }
 func (m workersModel) List(_ context.Context, _ *apiv1.WorkerListRequest, s apiv1.Workers_ListServer) error {
