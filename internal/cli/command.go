@@ -17,6 +17,7 @@ import (
 	"github.com/corelane/corelane/internal/api"
 	"github.com/corelane/corelane/internal/cli/protoflag"
 	"github.com/corelane/corelane/internal/input"
+	"github.com/corelane/corelane/internal/limits"
 )
 
 // What the commands of all nouns are made of: noun and verb, flags that stand for fields of a request, the call, and
@@ -119,7 +120,7 @@ func (a *app) bind(cmd *cobra.Command, msg proto.Message, flags []fieldFlag) {
 		field := f.add(cmd.Flags(), msg)
 		complete := f.names
 		if field.Kind() == protoreflect.EnumKind {
-			complete = fixed(protoflag.EnumNames(field.Enum())...)
+			complete = fixed(limits.EnumNames(field.Enum())...)
 		}
 		if complete == nil {
 			complete = fixed()

@@ -39,7 +39,7 @@ func (v *Value) Type() string {
 	case v.field.IsList():
 		return "list"
 	case v.field.Kind() == protoreflect.EnumKind:
-		return strings.Join(EnumNames(v.field.Enum()), "|")
+		return strings.Join(limits.EnumNames(v.field.Enum()), "|")
 	case v.field.Kind() == protoreflect.StringKind:
 		return "text"
 	case v.field.Kind() == protoreflect.BoolKind:
@@ -85,7 +85,7 @@ func (v *Value) parse(text string) (protoreflect.Value, error) {
 		}
 		return protoreflect.ValueOfBool(b), nil
 	case protoreflect.EnumKind:
-		n, err := ParseEnum(v.field.Enum(), text)
+		n, err := limits.ParseEnum(v.field.Enum(), text)
 		return protoreflect.ValueOfEnum(n), err
 	case protoreflect.Uint32Kind:
 		n, err := strconv.ParseUint(text, 10, 32)
