@@ -316,6 +316,35 @@ func TestOldDaemonDeletesOneByOne(t *testing.T) {
 	}
 }
 
+func TestApplyWaitsForLateWorkers(t *testing.T) {
+	m := newModel()
+	c := m.serve(t)
+	have, err := Read(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.late = 3
+	ops := Diff(load(t, baseYAML), have)
+	if done, err := Apply(t.Context(), c, ops, nil); err != nil || done.Add != len(ops) || m.late != 0 {
+		t.Errorf("done %v of %d: %v", done, len(ops), err)
+	}
+}
+
+// A port or worker that the daemon has begun to delete is gone when it is deleted again.
+func TestApplyWaitsForDeletions(t *testing.T) {
+	m := newModel()
+	c := m.serve(t)
+	have := load(t, "vrfs: [{name: red}]\n")
+	m.late = 1 // and red is not there any more
+	if _, err := Apply(t.Context(), c, Diff(load(t, "vrfs: []\n"), have), nil); err != nil {
+		t.Error(err)
+	}
+	var stopped *ApplyError
+	if _, err := Apply(t.Context(), c, Diff(load(t, "vrfs: []\n"), have), nil); !errors.As(err, &stopped) {
+		t.Errorf("what was never there was deleted: %v", err)
+	}
+}
+
 func TestApplyStopsAtTheFirstRefusal(t *testing.T) {
 	m := newModel()
 	c := m.serve(t)

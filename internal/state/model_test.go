@@ -29,6 +29,7 @@ type model struct {
 	routes  map[string]Route // by VRF and prefix
 	order   []string         // calls that changed something, in order
 	failAt  int              // number of the call to refuse; 0: none
+	late    int              // so many calls are refused because a worker is late
 	old     bool             // it does not know batches of next hops that are deleted
 	calls   int
 }
@@ -44,7 +45,11 @@ func newModel() *model {
 }
 
 func refuse(field, format string, args ...any) error {
-	st, err := status.New(codes.InvalidArgument, "refused").WithDetails(&apiv1.Error{Field: field,
+	return refuseAs(codes.InvalidArgument, field, format, args...)
+}
+
+func refuseAs(code codes.Code, field, format string, args ...any) error {
+	st, err := status.New(code, "refused").WithDetails(&apiv1.Error{Field: field,
 		Message: fmt.Sprintf(format, args...)})
 	if err != nil {
 		return err
@@ -68,6 +73,10 @@ func (m *model) begin() error {
 	m.calls++
 	if m.calls == m.failAt {
 		return refuse("", "told to refuse call %d", m.calls)
+	}
+	if m.late > 0 {
+		m.late--
+		return status.Error(codes.Unavailable, "a worker has not finished its packets for 200 ms")
 	}
 	return nil
 }
@@ -306,7 +315,7 @@ func (m *model) del(section, key string) (*apiv1.Empty, error) {
 		return nil, err
 	}
 	if m.objects[section][key] == nil {
-		return nil, refuse(section, "%s '%s' is not there", section, key)
+		return nil, refuseAs(codes.NotFound, section, "%s '%s' is not there", section, key)
 	}
 	if user := m.inUse(section, key); user != "" {
 		return nil, refuse(section, "%s '%s' is in use by %s", section, key, user)
