@@ -51,9 +51,15 @@ type app struct {
 
 func (a *app) json() bool { return a.output == "json" }
 
+// Other words that people type for a verb.
+var aliases = map[string][]string{"list": {"ls"}, "del": {"delete", "rm"}}
+
 // noun makes the command that holds a noun's verbs.
 func noun(use, short string, verbs ...*cobra.Command) *cobra.Command {
 	cmd := &cobra.Command{Use: use, Short: short, Args: cobra.ArbitraryArgs, RunE: noVerb}
+	for _, v := range verbs {
+		v.Aliases = aliases[v.Name()]
+	}
 	cmd.AddCommand(verbs...)
 	return cmd
 }
