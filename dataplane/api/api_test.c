@@ -125,9 +125,9 @@ static void codes(void **state)
 {
 	static const struct {
 		int code, grpc;
-	} want[] = {{EINVAL, 3}, {ERANGE, 3},   {EMSGSIZE, 3}, {ENOENT, 5},    {EEXIST, 6},
-		    {EPERM, 9},  {EACCES, 7},   {ENOMEM, 8},   {ENOSPC, 8},    {EBUSY, 9},
-		    {EPROTO, 9}, {ENOTSUP, 12}, {ENOSYS, 12},  {ECANCELED, 1}, {EIO, 13}};
+	} want[] = {{EINVAL, 3},  {ERANGE, 3},    {EMSGSIZE, 3}, {ENOENT, 5},  {EEXIST, 6},   {EPERM, 9},
+		    {EACCES, 7},  {ENOMEM, 8},    {ENOSPC, 8},   {EBUSY, 9},   {EPROTO, 9},   {ENOTSUP, 12},
+		    {ENOSYS, 12}, {ECANCELED, 1}, {EIO, 13},     {EAGAIN, 14}, {ETIMEDOUT, 4}};
 	unsigned i;
 
 	for (i = 0; i < sizeof(want) / sizeof(*want); i++)

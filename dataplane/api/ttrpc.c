@@ -102,6 +102,8 @@ int ttrpc_grpc_code(int code)
 	case ENOTSUP:
 	case ENOSYS:
 		return 12; // UNIMPLEMENTED
+	case EAGAIN:
+		return 14; // UNAVAILABLE: the same request may pass later
 	default:
 		return 13; // INTERNAL
 	}

@@ -116,7 +116,7 @@ int handoff_resize(struct worker *to, struct error *err)
 		struct handoff *old = from->out[to->id];
 
 		if (old && old->before)
-			return error_set(err, EBUSY, "worker.ring_size", NULL, "the same request a moment later",
+			return error_set(err, EAGAIN, "worker.ring_size", NULL, "the same request a moment later",
 					 "is still being changed by the last request");
 		if (old && old->size != to->ring_size)
 			ret = handoff_add(from, to, old, err);

@@ -53,7 +53,7 @@ extern const struct number_limits handoff_sizes;
 
 // Master. Creates the ring between two workers unless it exists. -ENOMEM with err.
 int handoff_connect(struct worker *from, struct worker *to, struct error *err);
-// Replaces all rings to this worker by rings of its ring_size. No packet is lost or reordered. -EBUSY: the rings are
+// Replaces all rings to this worker by rings of its ring_size. No packet is lost or reordered. -EAGAIN: the rings are
 // still being replaced from the last call.
 int handoff_resize(struct worker *to, struct error *err);
 void handoff_set_bell(struct worker *to, bool bell); // of all rings to it; new rings follow its idle policy

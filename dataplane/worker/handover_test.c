@@ -371,7 +371,7 @@ static void rings_resized(void **state)
 	start();
 	for (i = 0; i < 100; i++) {
 		while (worker_set_ring_size(worker_get(1), i & 1 ? 2 * AWAY : 4 * AWAY, &err) < 0) {
-			assert_int_equal(err.code, EBUSY); // the last change has not finished: this machine is busy
+			assert_int_equal(err.code, EAGAIN); // the last change has not finished: this machine is busy
 			wait_for(100);
 		}
 		wait_for(500);

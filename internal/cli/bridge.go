@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
-	"github.com/corelane/corelane/internal/cli/protoflag"
+	"github.com/corelane/corelane/internal/limits"
 )
 
 var bridgeListing = listing[*apiv1.Bridge]{
@@ -17,7 +17,7 @@ var bridgeListing = listing[*apiv1.Bridge]{
 	columns: []column[*apiv1.Bridge]{
 		text("name", (*apiv1.Bridge).GetName),
 		number("id", (*apiv1.Bridge).GetId),
-		text("unknown unicast", func(b *apiv1.Bridge) string { return protoflag.EnumText(b.UnknownUnicast) }),
+		text("unknown unicast", func(b *apiv1.Bridge) string { return limits.EnumText(b.UnknownUnicast) }),
 		text("learning", func(b *apiv1.Bridge) string { return yesNo(!b.NoLearning) }),
 		text("snooping", func(b *apiv1.Bridge) string { return yesNo(b.MulticastSnooping) }),
 		text("suppression", func(b *apiv1.Bridge) string { return yesNo(b.NeighborSuppression) }),

@@ -52,7 +52,7 @@ func TestRouteFile(t *testing.T) {
 	}
 	column := 0
 	for i, line := range lines {
-		if at := strings.LastIndex(line, "7  api"); at < column {
+		if at := strings.LastIndex(line, "7  port vm1 10.1.0.5  api"); at < column {
 			t.Fatalf("line %d is narrower than those before: %q", i, line)
 		} else {
 			column = at

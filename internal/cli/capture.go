@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
-	"github.com/corelane/corelane/internal/cli/protoflag"
 	"github.com/corelane/corelane/internal/input"
+	"github.com/corelane/corelane/internal/limits"
 )
 
 var captureFlags = []fieldFlag{
@@ -134,7 +134,7 @@ type lineSink struct{ w io.Writer }
 
 func (s lineSink) packet(p *apiv1.CapturedPacket) error {
 	at := time.Unix(0, int64(p.TimeNs)).Format("15:04:05.000000")
-	_, err := fmt.Fprintf(s.w, "%s %s %s %d bytes%s%s: %s\n", at, p.Port, protoflag.EnumText(p.Point), p.Length,
+	_, err := fmt.Fprintf(s.w, "%s %s %s %d bytes%s%s: %s\n", at, p.Port, limits.EnumText(p.Point), p.Length,
 		optional(" ", p.Reason), optional(", ", offloaded(p)), summary(p.Data))
 	return err
 }

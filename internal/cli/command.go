@@ -17,6 +17,7 @@ import (
 	"github.com/corelane/corelane/internal/api"
 	"github.com/corelane/corelane/internal/cli/protoflag"
 	"github.com/corelane/corelane/internal/input"
+	"github.com/corelane/corelane/internal/limits"
 )
 
 // What the commands of all nouns are made of: noun and verb, flags that stand for fields of a request, the call, and
@@ -50,9 +51,15 @@ type app struct {
 
 func (a *app) json() bool { return a.output == "json" }
 
+// Other words that people type for a verb.
+var aliases = map[string][]string{"list": {"ls"}, "del": {"delete", "rm"}}
+
 // noun makes the command that holds a noun's verbs.
 func noun(use, short string, verbs ...*cobra.Command) *cobra.Command {
 	cmd := &cobra.Command{Use: use, Short: short, Args: cobra.ArbitraryArgs, RunE: noVerb}
+	for _, v := range verbs {
+		v.Aliases = aliases[v.Name()]
+	}
 	cmd.AddCommand(verbs...)
 	return cmd
 }
@@ -119,7 +126,7 @@ func (a *app) bind(cmd *cobra.Command, msg proto.Message, flags []fieldFlag) {
 		field := f.add(cmd.Flags(), msg)
 		complete := f.names
 		if field.Kind() == protoreflect.EnumKind {
-			complete = fixed(protoflag.EnumNames(field.Enum())...)
+			complete = fixed(limits.EnumNames(field.Enum())...)
 		}
 		if complete == nil {
 			complete = fixed()

@@ -12,7 +12,6 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/corelane/corelane/internal/api"
-	"github.com/corelane/corelane/internal/cli/protoflag"
 	"github.com/corelane/corelane/internal/limits"
 )
 
@@ -147,7 +146,7 @@ func joined(f protoreflect.FieldDescriptor, l protoreflect.List) string {
 
 func scalar(f protoreflect.FieldDescriptor, v protoreflect.Value) string {
 	if f.Enum() != nil {
-		return protoflag.EnumName(f.Enum(), v.Enum())
+		return limits.EnumName(f.Enum(), v.Enum())
 	}
 	return v.String()
 }

@@ -29,11 +29,23 @@ func flagError(cmd *cobra.Command, err error) error {
 		}
 		return input.Errorf("--"+flag.Name, validOf(flag.Value.Type()), "'%s' is not understood", value.GetValue())
 	case errors.As(err, &unknown):
-		return input.Errorf("--"+unknown.GetSpecifiedName(), flagNames(cmd), "there is no such flag")
+		return unknownFlag(cmd, unknown.GetSpecifiedName())
 	case errors.As(err, &required):
 		return input.Errorf("--"+required.GetFlag().Name, required.GetFlag().Usage, "needs a value")
 	}
 	return input.Errorf("command line", flagNames(cmd), "%v", err)
+}
+
+func unknownFlag(cmd *cobra.Command, name string) error {
+	known := &cobra.Command{SuggestionsMinimumDistance: 2} // whose commands are the flags
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		known.AddCommand(&cobra.Command{Use: f.Name, Hidden: f.Hidden, Run: func(*cobra.Command, []string) {}})
+	})
+	near := known.SuggestionsFor(name)
+	if len(near) == 0 {
+		return input.Errorf("--"+name, flagNames(cmd), "there is no such flag")
+	}
+	return input.Errorf("--"+name, "see "+cmd.CommandPath()+" --help", "there is no such flag, did you mean --%s?", strings.Join(near, " or --"))
 }
 
 // validOf describes the values that pflag's own types accept.

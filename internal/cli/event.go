@@ -10,14 +10,14 @@ import (
 	"github.com/spf13/cobra"
 
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
-	"github.com/corelane/corelane/internal/cli/protoflag"
+	"github.com/corelane/corelane/internal/limits"
 )
 
 var eventListing = listing[*apiv1.Event]{
 	key: func(e *apiv1.Event) string { return strconv.FormatUint(e.Number, 10) },
 	columns: []column[*apiv1.Event]{
 		text("time", eventTime),
-		text("severity", func(e *apiv1.Event) string { return protoflag.EnumText(e.Severity) }),
+		text("severity", func(e *apiv1.Event) string { return limits.EnumText(e.Severity) }),
 		text("kind", (*apiv1.Event).GetKind),
 		text("subject", (*apiv1.Event).GetSubject),
 		text("what happened", (*apiv1.Event).GetText),
@@ -28,7 +28,7 @@ var eventKindListing = listing[*apiv1.EventKind]{
 	key: (*apiv1.EventKind).GetName,
 	columns: []column[*apiv1.EventKind]{
 		text("kind", (*apiv1.EventKind).GetName),
-		text("severity", func(k *apiv1.EventKind) string { return protoflag.EnumText(k.Severity) }),
+		text("severity", func(k *apiv1.EventKind) string { return limits.EnumText(k.Severity) }),
 		text("explanation", (*apiv1.EventKind).GetExplanation),
 	},
 }
@@ -68,7 +68,7 @@ func (a *app) follow(ctx context.Context, f fetch[*apiv1.Event]) error {
 		if a.json() {
 			return writeJSON(a.stdout, e)
 		}
-		_, err := fmt.Fprintf(a.stdout, "%s %s %s%s: %s\n", eventTime(e), protoflag.EnumText(e.Severity), e.Kind,
+		_, err := fmt.Fprintf(a.stdout, "%s %s %s%s: %s\n", eventTime(e), limits.EnumText(e.Severity), e.Kind,
 			optional(" ", e.Subject), e.Text)
 		return err
 	})

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
-	"github.com/corelane/corelane/internal/cli/protoflag"
+	"github.com/corelane/corelane/internal/limits"
 )
 
 var hostSteerListing = listing[*apiv1.HostSteer]{
@@ -17,7 +17,7 @@ var hostSteerListing = listing[*apiv1.HostSteer]{
 	columns: []column[*apiv1.HostSteer]{
 		text("address", (*apiv1.HostSteer).GetAddress),
 		text("port", (*apiv1.HostSteer).GetPort),
-		text("by", func(s *apiv1.HostSteer) string { return protoflag.EnumText(s.GetState().GetMode()) }),
+		text("by", func(s *apiv1.HostSteer) string { return limits.EnumText(s.GetState().GetMode()) }),
 		text("worker", hostSteerWorker),
 		text("queues", hostSteerQueues),
 		counter("packets", func(s *apiv1.HostSteer) uint64 { return s.GetState().GetPackets() }),

@@ -12,6 +12,7 @@ import (
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
 	"github.com/corelane/corelane/internal/cli/protoflag"
 	"github.com/corelane/corelane/internal/input"
+	"github.com/corelane/corelane/internal/limits"
 )
 
 var macListing = listing[*apiv1.Mac]{
@@ -76,7 +77,7 @@ command.`
 }
 
 func macEventText(e *apiv1.MacEvent) string {
-	text := protoflag.EnumText(e.Change)
+	text := limits.EnumText(e.Change)
 	if e.Mac != nil {
 		text += " " + e.Mac.Bridge + " " + e.Mac.Mac + " " + macTarget(e.Mac) + optional(" ", e.Mac.Remote)
 	}

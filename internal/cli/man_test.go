@@ -64,7 +64,7 @@ func TestManualOfTheNodeFile(t *testing.T) {
 		"Exactly one of these is given: port, tunnel, group, discard, local, reject.",
 		"id 1 to 1048575, required",
 		"buffer_size 128 to 32768, a multiple of 64, default 2048",
-		"mode one of PORT_MODE_RUN_TO_COMPLETION, PORT_MODE_HYBRID, PORT_MODE_AUTO",
+		"mode one of run_to_completion, hybrid, auto",
 		"ports list of PORT", "settings SETTINGS", "tap TAPDEVICE",
 	} {
 		if !strings.Contains(text, want) {

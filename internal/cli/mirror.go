@@ -11,8 +11,8 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
-	"github.com/corelane/corelane/internal/cli/protoflag"
 	"github.com/corelane/corelane/internal/input"
+	"github.com/corelane/corelane/internal/limits"
 )
 
 var mirrorListing = listing[*apiv1.Mirror]{
@@ -20,7 +20,7 @@ var mirrorListing = listing[*apiv1.Mirror]{
 	columns: []column[*apiv1.Mirror]{
 		text("name", (*apiv1.Mirror).GetName),
 		text("target", mirrorTarget),
-		text("direction", func(m *apiv1.Mirror) string { return protoflag.EnumText(m.Direction) }),
+		text("direction", func(m *apiv1.Mirror) string { return limits.EnumText(m.Direction) }),
 		number("snap", (*apiv1.Mirror).GetSnapLength),
 		text("resolved", func(m *apiv1.Mirror) string { return yesNo(m.GetState().GetResolved()) }),
 		number("users", func(m *apiv1.Mirror) uint32 { return m.GetState().GetUsers() }),

@@ -11,6 +11,7 @@ import (
 
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
 	"github.com/corelane/corelane/internal/cli/protoflag"
+	"github.com/corelane/corelane/internal/limits"
 )
 
 var natListing = listing[*apiv1.NatRule]{
@@ -116,7 +117,7 @@ func natBecomes(r *apiv1.NatRule) string {
 func natMatch(r *apiv1.NatRule) string {
 	var parts []string
 	if r.Protocol != apiv1.NatProtocol_NAT_PROTOCOL_ANY {
-		parts = append(parts, protoflag.EnumText(r.Protocol))
+		parts = append(parts, limits.EnumText(r.Protocol))
 	}
 	if r.FirstPort != 0 || r.LastPort != 0 {
 		parts = append(parts, "ports "+portRange(r.FirstPort, r.LastPort))

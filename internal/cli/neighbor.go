@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
-	"github.com/corelane/corelane/internal/cli/protoflag"
+	"github.com/corelane/corelane/internal/limits"
 )
 
 var neighborListing = listing[*apiv1.Neighbor]{
@@ -16,7 +16,7 @@ var neighborListing = listing[*apiv1.Neighbor]{
 		text("port", (*apiv1.Neighbor).GetPort),
 		text("address", (*apiv1.Neighbor).GetAddress),
 		text("mac", (*apiv1.Neighbor).GetMac),
-		text("status", func(n *apiv1.Neighbor) string { return protoflag.EnumText(n.Status) }),
+		text("status", func(n *apiv1.Neighbor) string { return limits.EnumText(n.Status) }),
 		number("age s", (*apiv1.Neighbor).GetAgeSeconds),
 		number("waiting packets", (*apiv1.Neighbor).GetWaiting),
 	},

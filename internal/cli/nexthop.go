@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
-	"github.com/corelane/corelane/internal/cli/protoflag"
+	"github.com/corelane/corelane/internal/limits"
 )
 
 var nexthopListing = listing[*apiv1.Nexthop]{
@@ -56,7 +56,7 @@ func nexthopKind(n *apiv1.Nexthop) string {
 	case *apiv1.Nexthop_Port:
 		return "port"
 	case *apiv1.Nexthop_Tunnel:
-		return protoflag.EnumText(k.Tunnel.Encap)
+		return limits.EnumText(k.Tunnel.Encap)
 	case *apiv1.Nexthop_Group:
 		return "group"
 	case *apiv1.Nexthop_Discard:

@@ -162,7 +162,7 @@ func parseNexthop(args []string, tunnel *apiv1.TunnelNexthop, port *apiv1.PortNe
 	case len(to) > 0 && slices.Contains(nexthopKinds, kind):
 		return nil, input.Errorf("arguments", "flags", "'%s' is one too many for %s", to[0], kind)
 	case kind == "tunnel" && tunnel.Encap == apiv1.Encap_ENCAP_UNSPECIFIED:
-		return nil, input.Errorf("--encap", strings.Join(protoflag.EnumNames(tunnel.Encap.Descriptor()), ", "),
+		return nil, input.Errorf("--encap", strings.Join(limits.EnumNames(tunnel.Encap.Descriptor()), ", "),
 			"missing")
 	case kind == "tunnel" && tunnel.Remote == "":
 		return nil, input.Errorf("--remote", "address of the other end", "missing")
@@ -192,7 +192,7 @@ func uses(e apiv1.Encap, field string) bool {
 func encapsWith(field string) string {
 	var names []string
 	for _, e := range limits.EncapsulationsWith(field) {
-		names = append(names, protoflag.EnumName(e.Descriptor(), e.Number()))
+		names = append(names, limits.EnumName(e.Descriptor(), e.Number()))
 	}
 	return strings.Join(names, " and ")
 }

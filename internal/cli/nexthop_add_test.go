@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
-	"github.com/corelane/corelane/internal/cli/protoflag"
+	"github.com/corelane/corelane/internal/limits"
 )
 
 // A next hop cannot have an encapsulation that is for mirrors only: neither help nor completion offers it.
@@ -19,7 +19,7 @@ func TestEncapsulationsOfNextHops(t *testing.T) {
 	if got := cmd.Flags().Lookup("encap").Value.Type(); got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
-	if slices.Contains(protoflag.EnumNames(apiv1.Encap(0).Descriptor()), "erspan") {
+	if slices.Contains(limits.EnumNames(apiv1.Encap(0).Descriptor()), "erspan") {
 		t.Error("erspan is offered")
 	}
 	if err := cmd.Flags().Set("encap", "erspan"); err == nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
-	"github.com/corelane/corelane/internal/cli/protoflag"
+	"github.com/corelane/corelane/internal/limits"
 	"github.com/corelane/corelane/internal/verify"
 )
 
@@ -19,7 +19,7 @@ var portListing = listing[*apiv1.Port]{
 	key: (*apiv1.Port).GetName,
 	columns: []column[*apiv1.Port]{
 		text("name", (*apiv1.Port).GetName),
-		text("role", func(p *apiv1.Port) string { return protoflag.EnumText(p.Role) }),
+		text("role", func(p *apiv1.Port) string { return limits.EnumText(p.Role) }),
 		text("device", portDevice),
 		text("state", portState),
 		text("in", portPlace),
@@ -216,7 +216,7 @@ func portDevice(p *apiv1.Port) string {
 	case *apiv1.Port_Tap:
 		return strings.TrimSpace("tap " + d.Tap.Ifname + optional(" in ", d.Tap.Netns))
 	case *apiv1.Port_Memif:
-		return fmt.Sprintf("memif %s %d %s", d.Memif.Socket, d.Memif.Id, protoflag.EnumText(d.Memif.Role))
+		return fmt.Sprintf("memif %s %d %s", d.Memif.Socket, d.Memif.Id, limits.EnumText(d.Memif.Role))
 	case *apiv1.Port_Vhost:
 		return "vhost " + d.Vhost.Socket + map[bool]string{true: " client"}[d.Vhost.Client]
 	case *apiv1.Port_Subport:
@@ -273,5 +273,5 @@ func portsNamed(a *app, name string) fetch[*apiv1.Port] {
 }
 
 var portNames = named(func(a *app) fetch[*apiv1.Port] { return portsNamed(a, "") }, func(p *apiv1.Port) string {
-	return p.Name + "\t" + protoflag.EnumText(p.Role) + " " + portDevice(p)
+	return p.Name + "\t" + limits.EnumText(p.Role) + " " + portDevice(p)
 })

@@ -11,6 +11,7 @@ import (
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
 	"github.com/corelane/corelane/internal/cli/protoflag"
 	"github.com/corelane/corelane/internal/input"
+	"github.com/corelane/corelane/internal/limits"
 )
 
 // device holds the flags of "port add" that describe the device; deviceFlags lists those of each kind.
@@ -48,7 +49,7 @@ func newPortAdd(a *app) *cobra.Command {
   corelane port add host0 host tap --ifname host0 --fabric fab0`,
 		func(ctx context.Context, args []string) error {
 			port.Name = args[0]
-			role, err := protoflag.ParseEnum(port.Role.Descriptor(), args[1])
+			role, err := limits.ParseEnum(port.Role.Descriptor(), args[1])
 			if err != nil {
 				return input.Errorf("role", "fabric, tenant, host", "'%s' is unknown", args[1])
 			}

@@ -13,12 +13,12 @@ import (
 
 	"github.com/corelane/corelane/internal/api"
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
-	"github.com/corelane/corelane/internal/cli/protoflag"
+	"github.com/corelane/corelane/internal/limits"
 )
 
 var roleColumns = []column[api.Method]{
 	text("method", api.Method.String),
-	text("role", func(m api.Method) string { return protoflag.EnumText(m.Role) }),
+	text("role", func(m api.Method) string { return limits.EnumText(m.Role) }),
 	text("group", func(m api.Method) string { return api.Groups[m.Role] }),
 }
 
@@ -34,7 +34,7 @@ func writeRoles(a *app, b *bufio.Writer) error {
 		return writeTable(a, b, roleColumns, api.Methods())
 	}
 	for _, m := range api.Methods() {
-		role := roleJSON{m.String(), protoflag.EnumText(m.Role), api.Groups[m.Role]}
+		role := roleJSON{m.String(), limits.EnumText(m.Role), api.Groups[m.Role]}
 		if err := json.NewEncoder(b).Encode(role); err != nil {
 			return err
 		}
@@ -47,7 +47,7 @@ func roleTexts() string {
 	for values, i := apiv1.Role(0).Descriptor().Values(), 1; i < values.Len(); i++ {
 		role := apiv1.Role(values.Get(i).Number())
 		allows := proto.GetExtension(values.Get(i).Options(), apiv1.E_Allows)
-		fmt.Fprintf(&b, "  %-11s %s\n", protoflag.EnumText(role), allows)
+		fmt.Fprintf(&b, "  %-11s %s\n", limits.EnumText(role), allows)
 	}
 	return b.String()
 }

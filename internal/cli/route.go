@@ -3,7 +3,9 @@ package cli
 
 import (
 	"context"
+	"fmt"
 	"net/netip"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -12,14 +14,48 @@ import (
 	"github.com/corelane/corelane/internal/input"
 )
 
-var routeListing = listing[*apiv1.Route]{
-	key: func(r *apiv1.Route) string { return r.Vrf + " " + r.Prefix },
-	columns: []column[*apiv1.Route]{
-		text("vrf", (*apiv1.Route).GetVrf),
-		text("prefix", (*apiv1.Route).GetPrefix),
-		number("nexthop", (*apiv1.Route).GetNexthop),
-		text("origin", (*apiv1.Route).GetOrigin),
-	},
+// routeListing shows where next hops lead; via has them by id.
+func routeListing(via map[uint32]string) listing[*apiv1.Route] {
+	return listing[*apiv1.Route]{
+		key: func(r *apiv1.Route) string { return r.Vrf + " " + r.Prefix },
+		columns: []column[*apiv1.Route]{
+			text("vrf", (*apiv1.Route).GetVrf),
+			text("prefix", (*apiv1.Route).GetPrefix),
+			number("nexthop", (*apiv1.Route).GetNexthop),
+			text("via", func(r *apiv1.Route) string { return via[r.Nexthop] }),
+			text("origin", (*apiv1.Route).GetOrigin),
+		},
+	}
+}
+
+// readVia reads where the next hops that match lead.
+func (a *app) readVia(ctx context.Context, via map[uint32]string, req *apiv1.NexthopListRequest) error {
+	if a.json() {
+		return nil
+	}
+	clear(via)
+	return nexthops(a, req)(ctx, func(n *apiv1.Nexthop) error {
+		via[n.Id] = strings.TrimSpace(nexthopKind(n) + " " + nexthopTarget(n))
+		return nil
+	})
+}
+
+// showRoute writes one route, and where its next hop leads.
+func (a *app) showRoute(ctx context.Context, get func(context.Context) (*apiv1.Route, error)) error {
+	var found *apiv1.Route
+	err := details(ctx, a, func(ctx context.Context) (r *apiv1.Route, err error) {
+		found, err = get(ctx)
+		return found, err
+	})
+	if err != nil || a.json() || a.interval > 0 {
+		return err
+	}
+	via := map[uint32]string{}
+	err = a.readVia(ctx, via, &apiv1.NexthopListRequest{Id: found.Nexthop, All: true})
+	if err == nil {
+		_, err = fmt.Fprintf(a.stdout, "via: %s\n", via[found.Nexthop])
+	}
+	return err
 }
 
 func newRouteCmd(a *app) *cobra.Command {
@@ -28,10 +64,16 @@ func newRouteCmd(a *app) *cobra.Command {
 }
 
 func newRouteList(a *app) *cobra.Command {
-	req := &apiv1.RouteListRequest{}
+	req, via := &apiv1.RouteListRequest{}, map[uint32]string{}
+	routes := listOf(a, apiv1.NewRoutesClient, apiv1.RoutesClient.List, req)
 	cmd := newList(a, "List routes", `  corelane route list --vrf red
   corelane route list --vrf red --under 10.1.0.0/16 --origin api
-  corelane route list -o json | wc -l`, routeListing, listOf(a, apiv1.NewRoutesClient, apiv1.RoutesClient.List, req))
+  corelane route list -o json | wc -l`, routeListing(via), func(ctx context.Context, each func(*apiv1.Route) error) error {
+		if err := a.readVia(ctx, via, &apiv1.NexthopListRequest{All: true}); err != nil {
+			return err
+		}
+		return routes(ctx, each)
+	})
 	a.bind(cmd, req, []fieldFlag{
 		{flag: "vrf", help: "only those of this VRF", names: vrfNames},
 		{flag: "family", help: "only this family"},
@@ -44,13 +86,19 @@ func newRouteList(a *app) *cobra.Command {
 
 func newRouteShow(a *app) *cobra.Command {
 	req := &apiv1.RouteListRequest{}
-	cmd := newShow(a, "PREFIX", "Show the route of exactly this prefix", "  corelane route show 10.0.0.0/8 --vrf red",
-		fixed(), func(prefix string) (fetch[*apiv1.Route], error) {
-			p, err := parsePrefix("prefix", prefix)
+	cmd := a.watchable(verb("show PREFIX", "Show the route of exactly this prefix", "  corelane route show 10.0.0.0/8 --vrf red",
+		func(ctx context.Context, args []string) error {
+			p, err := parsePrefix("prefix", args[0])
+			if err != nil {
+				return err
+			}
 			req.Under = p
-			return where(listOf(a, apiv1.NewRoutesClient, apiv1.RoutesClient.List, req),
-				func(r *apiv1.Route) bool { return r.Prefix == p }), err
-		})
+			routes := where(listOf(a, apiv1.NewRoutesClient, apiv1.RoutesClient.List, req),
+				func(r *apiv1.Route) bool { return r.Prefix == p })
+			return a.showRoute(ctx, func(ctx context.Context) (*apiv1.Route, error) {
+				return one(ctx, routes, "route", args[0], "see 'corelane route list'")
+			})
+		}))
 	a.bind(cmd, req, []fieldFlag{{flag: "vrf", help: "VRF of the route", names: vrfNames}})
 	required(cmd, "vrf")
 	return cmd
@@ -61,7 +109,7 @@ func newRouteLookup(a *app) *cobra.Command {
 	cmd := a.watchable(verb("lookup ADDRESS", "Show the route that a packet to this address takes",
 		"  corelane route lookup 10.1.2.3 --vrf red", func(ctx context.Context, args []string) error {
 			req.Address = args[0]
-			return details(ctx, a, func(ctx context.Context) (*apiv1.Route, error) {
+			return a.showRoute(ctx, func(ctx context.Context) (*apiv1.Route, error) {
 				return call(ctx, a, apiv1.NewRoutesClient, apiv1.RoutesClient.Lookup, req)
 			})
 		}))

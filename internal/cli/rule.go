@@ -12,6 +12,7 @@ import (
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
 	"github.com/corelane/corelane/internal/cli/protoflag"
 	"github.com/corelane/corelane/internal/input"
+	"github.com/corelane/corelane/internal/limits"
 )
 
 var ruleListing = listing[*apiv1.Rule]{
@@ -20,7 +21,7 @@ var ruleListing = listing[*apiv1.Rule]{
 		text("list", (*apiv1.Rule).GetList),
 		number("id", (*apiv1.Rule).GetId),
 		text("action", func(r *apiv1.Rule) string {
-			return protoflag.EnumText(r.Action) + map[bool]string{true: ", log"}[r.Log]
+			return limits.EnumText(r.Action) + map[bool]string{true: ", log"}[r.Log]
 		}),
 		text("protocol", func(r *apiv1.Rule) string { return orAny(r.Protocol) }),
 		text("source", func(r *apiv1.Rule) string { return ruleSide(r.Source, r.SourceGroup) }),
@@ -139,7 +140,7 @@ func newRuleExplain(a *app) *cobra.Command {
 		"  corelane rule explain vm1 ingress --protocol tcp --source 10.1.0.9 --destination 10.1.0.11 "+
 			"--destination-port 80",
 		func(ctx context.Context, args []string) error {
-			direction, err := protoflag.ParseEnum(req.Direction.Descriptor(), args[1])
+			direction, err := limits.ParseEnum(req.Direction.Descriptor(), args[1])
 			if err != nil {
 				return input.Errorf("direction", "egress, ingress", "'%s' is unknown", args[1])
 			}
@@ -173,7 +174,7 @@ func ruleHead(rule *apiv1.Rule, args []string) (err error) {
 	if rule.Id, err = protoflag.ParseField("id", args[0], &apiv1.Rule{}, "id"); err != nil {
 		return err
 	}
-	action, err := protoflag.ParseEnum(rule.Action.Descriptor(), args[1])
+	action, err := limits.ParseEnum(rule.Action.Descriptor(), args[1])
 	if err != nil {
 		return input.Errorf("action", "allow, deny", "'%s' is unknown", args[1])
 	}
@@ -234,7 +235,7 @@ func (a *app) completeRules(cmd *cobra.Command, args []string, prefix string) ([
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	rules := named(func(a *app) fetch[*apiv1.Rule] { return rulesOf(a, args[0], 0) }, func(r *apiv1.Rule) string {
-		return strconv.Itoa(int(r.Id)) + "\t" + protoflag.EnumText(r.Action)
+		return strconv.Itoa(int(r.Id)) + "\t" + limits.EnumText(r.Action)
 	})
 	return a.offer(cmd.Context(), rules, prefix), cobra.ShellCompDirectiveNoFileComp
 }

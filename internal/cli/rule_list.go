@@ -7,14 +7,14 @@ import (
 	"github.com/spf13/cobra"
 
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
-	"github.com/corelane/corelane/internal/cli/protoflag"
+	"github.com/corelane/corelane/internal/limits"
 )
 
 var ruleListListing = listing[*apiv1.RuleList]{
 	key: (*apiv1.RuleList).GetName,
 	columns: []column[*apiv1.RuleList]{
 		text("name", (*apiv1.RuleList).GetName),
-		text("default", func(l *apiv1.RuleList) string { return protoflag.EnumText(l.DefaultAction) }),
+		text("default", func(l *apiv1.RuleList) string { return limits.EnumText(l.DefaultAction) }),
 		number("rules", (*apiv1.RuleList).GetRules),
 		number("ports", (*apiv1.RuleList).GetPorts),
 		counter("default hits", (*apiv1.RuleList).GetDefaultHits),

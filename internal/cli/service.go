@@ -8,8 +8,8 @@ import (
 	"github.com/spf13/cobra"
 
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
-	"github.com/corelane/corelane/internal/cli/protoflag"
 	"github.com/corelane/corelane/internal/input"
+	"github.com/corelane/corelane/internal/limits"
 )
 
 var serviceListing = listing[*apiv1.Service]{
@@ -18,8 +18,8 @@ var serviceListing = listing[*apiv1.Service]{
 		text("name", (*apiv1.Service).GetName),
 		text("vrf", (*apiv1.Service).GetVrf),
 		text("address", func(s *apiv1.Service) string { return endpoint(s.Address, s.Port) }),
-		text("protocol", func(s *apiv1.Service) string { return protoflag.EnumText(s.Protocol) }),
-		text("scheduler", func(s *apiv1.Service) string { return protoflag.EnumText(s.Scheduler) }),
+		text("protocol", func(s *apiv1.Service) string { return limits.EnumText(s.Protocol) }),
+		text("scheduler", func(s *apiv1.Service) string { return limits.EnumText(s.Scheduler) }),
 		text("serving", func(s *apiv1.Service) string {
 			return fmt.Sprintf("%d/%d", s.GetState().GetServing(), s.GetState().GetEndpoints())
 		}),

@@ -5,8 +5,10 @@ import (
 	"bufio"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,8 +17,10 @@ import (
 	"github.com/spf13/cobra"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/corelane/corelane/internal/api"
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
 	"github.com/corelane/corelane/internal/table"
+	"github.com/corelane/corelane/internal/wait"
 )
 
 // How much of the long lists fits on one screen.
@@ -25,11 +29,97 @@ const statusPorts, statusDrops = 8, 5
 var statusPortListing = portListing.only("name", "role", "state", "in", "rx packets", "tx packets", "dropped")
 
 func newStatusCmd(a *app) *cobra.Command {
-	return a.watchable(verb("status", "Show the daemon on one screen", "  corelane status\n  corelane status --watch",
+	var patience time.Duration
+	var cmd *cobra.Command
+	cmd = a.watchable(verb("status", "Show the daemon on one screen",
+		"  corelane status\n  corelane status --watch\n  corelane status --wait 30s && echo ready",
 		func(ctx context.Context, _ []string) error {
+			if cmd.Flags().Changed("wait") {
+				return a.waitUntilWell(ctx, patience)
+			}
 			s := &status{app: a}
 			return a.repeat(ctx, func(w io.Writer, watching bool) error { return s.frame(ctx, w, watching) })
 		}))
+	cmd.Long = `Show the daemon on one screen. The line "verdict" names what keeps packets from being forwarded or changes from
+being kept: ports without a peer or link, and workers that are stalled. With --wait nothing is shown: the command ends with
+status 0 as soon as all is well, and with what is wrong and another status when the time is over. 0s looks once.`
+	cmd.Flags().DurationVar(&patience, "wait", 0, "wait so long at most until corelaned answers and all is well")
+	return cmd
+}
+
+// waitUntilWell returns nil as soon as the daemon answers and nothing is wrong.
+func (a *app) waitUntilWell(ctx context.Context, patience time.Duration) error {
+	err := a.well(ctx)
+	if err == nil || patience == 0 {
+		return err
+	}
+	within, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	_ = wait.Until(within, 100*time.Millisecond, func() (bool, error) {
+		if now := a.well(within); within.Err() == nil {
+			err = now
+		}
+		return err == nil, nil
+	})
+	if err != nil && ctx.Err() == nil {
+		return fmt.Errorf("after %v: %w", patience, err)
+	}
+	return err
+}
+
+// well returns what is wrong, as an error.
+func (a *app) well(ctx context.Context) error {
+	st, err := call(ctx, a, apiv1.NewSystemClient, apiv1.SystemService.GetStatus, &apiv1.Empty{})
+	if err == nil {
+		_, wrong, faults := a.wrong(ctx, st)
+		if err = faults; len(wrong) > 0 {
+			return errors.New(strings.Join(wrong, "; "))
+		}
+	}
+	var gone *api.Unavailable
+	if errors.As(err, &gone) {
+		a.client = nil // the next look connects anew
+	}
+	return err
+}
+
+// stalledUS is how late a worker must be with a change, in microseconds, to be called stalled.
+const stalledUS = 500_000
+
+// wrong lists the ports, and what keeps packets from being forwarded or changes from being kept.
+func (a *app) wrong(ctx context.Context, st *apiv1.Status) (ports []*apiv1.Port, list []string, err error) {
+	down := map[string][]string{}
+	ports, err = all(ctx, portsNamed(a, ""))
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, p := range ports {
+		if state := portState(p); state != "up" && state != "disabled" {
+			down[state] = append(down[state], p.Name)
+		}
+	}
+	for _, state := range slices.Sorted(maps.Keys(down)) {
+		list = append(list, fmt.Sprintf("%s: %s", state, someOf(down[state])))
+	}
+	workers, err := all(ctx, listOf(a, apiv1.NewWorkersClient, apiv1.WorkersClient.List, &apiv1.WorkerListRequest{}))
+	for _, w := range workers {
+		if w.GetState().GetBehindUs() >= stalledUS {
+			list = append(list, fmt.Sprintf("worker %d is stalled", w.Id))
+		}
+	}
+	if problem := st.GetKept().GetProblem(); problem != "" {
+		list = append(list, "changes are not kept any more: "+problem)
+	}
+	return ports, list, err
+}
+
+// someOf names the first few of many.
+func someOf(names []string) string {
+	const most = 5
+	if len(names) > most {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
+	}
+	return strings.Join(names, ", ")
 }
 
 // status remembers the last round for the rates.
@@ -47,12 +137,28 @@ func (s *status) frame(ctx context.Context, w io.Writer, watching bool) error {
 	if s.json() {
 		return writeJSON(w, st)
 	}
+	ports, wrong, err := s.wrong(ctx, st)
+	if err != nil {
+		return err
+	}
+	drops, err := all(ctx, listOf(s.app, apiv1.NewStatsClient, apiv1.StatsClient.Drops, &apiv1.DropListRequest{}))
+	if err != nil {
+		return err
+	}
+	drops = slices.DeleteFunc(drops, func(d *apiv1.Drop) bool {
+		harmless := slices.Contains(ordinary, d.Reason)
+		if harmless {
+			st.DroppedPackets -= min(d.Packets, st.DroppedPackets)
+		}
+		return harmless
+	})
 	return buffered(w, func(b *bufio.Writer) error {
+		s.line(b, "verdict", "%s", cmp.Or(strings.Join(wrong, "; "), "all is well"))
 		s.summary(b, st)
 		if watching {
 			s.before, s.at = st, time.Now()
 		}
-		return s.lists(ctx, b)
+		return s.lists(ctx, b, ports, drops)
 	})
 }
 
@@ -62,9 +168,7 @@ func (s *status) summary(w io.Writer, st *apiv1.Status) {
 		huge = "on hugepages"
 	}
 	up := time.Duration(st.UptimeSeconds * float64(time.Second)).Round(time.Second)
-	line := func(label, format string, args ...any) {
-		statusLine(w, s.tableWidth(), label, fmt.Sprintf(format, args...))
-	}
+	line := func(label, format string, args ...any) { s.line(w, label, format, args...) }
 	line("corelaned", "%s  pid %d  up %s  %s", st.Version, st.Pid, up, s.client.Server.GetDpdk())
 	line("memory", "%s %s, %d of %d mbufs in use, %d open files", mebibytes(st.MemoryBytes), huge, st.MbufsInUse,
 		st.MbufsTotal, st.OpenFiles)
@@ -85,6 +189,10 @@ func (s *status) summary(w io.Writer, st *apiv1.Status) {
 	}
 	line("packets", "%s received, %s sent, %s dropped", s.total(st, (*apiv1.Status).GetRxPackets),
 		s.total(st, (*apiv1.Status).GetTxPackets), s.total(st, (*apiv1.Status).GetDroppedPackets))
+}
+
+func (s *status) line(w io.Writer, label, format string, args ...any) {
+	statusLine(w, s.tableWidth(), label, fmt.Sprintf(format, args...))
 }
 
 const labelWidth = len("corelaned ")
@@ -127,16 +235,8 @@ func counted(n uint64) string {
 }
 
 // lists adds the first ports and the most frequent drop reasons.
-func (s *status) lists(ctx context.Context, w *bufio.Writer) error {
-	ports, err := all(ctx, portsNamed(s.app, ""))
-	if err != nil {
-		return err
-	}
+func (s *status) lists(ctx context.Context, w *bufio.Writer, ports []*apiv1.Port, drops []*apiv1.Drop) error {
 	if err := section(ctx, s.app, w, statusPortListing, ports, statusPorts, "corelane port list"); err != nil {
-		return err
-	}
-	drops, err := all(ctx, listOf(s.app, apiv1.NewStatsClient, apiv1.StatsClient.Drops, &apiv1.DropListRequest{}))
-	if err != nil {
 		return err
 	}
 	slices.SortStableFunc(drops, func(a, b *apiv1.Drop) int { return cmp.Compare(b.Packets, a.Packets) })

@@ -5,9 +5,14 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"io"
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"google.golang.org/protobuf/proto"
+
+	apiv1 "github.com/corelane/corelane/internal/api/v1"
 )
 
 // On a terminal of 80 columns no line of the status and of a table is wider.
@@ -49,5 +54,28 @@ func TestStatusLine(t *testing.T) {
 		if b.String() != want {
 			t.Errorf("%d columns:\n%s", columns, b.String())
 		}
+	}
+}
+
+func TestStatusWait(t *testing.T) {
+	s := fixture(t)
+	r := run(s, "", "status", "--wait", "0s")
+	if r.code != 1 || !strings.Contains(r.stderr, "no peer: vm2") || r.stdout != "" {
+		t.Error(r)
+	}
+	looks := 0
+	s.Refuse = func(string, proto.Message) error {
+		if looks++; looks == 20 {
+			s.Ports.Put("vm2", &apiv1.Port{Name: "vm2", Disabled: true})
+		}
+		return nil
+	}
+	if r := run(s, "", "status", "--wait", "10m"); r.code != 0 || r.stderr != "" || r.stdout != "" {
+		t.Error(r)
+	}
+	var stderr bytes.Buffer
+	code := New(io.Discard, &stderr, Dial).Run(t.Context(), []string{"--socket", t.TempDir() + "/none", "status", "--wait", "300ms"})
+	if code != 2 || !strings.Contains(stderr.String(), "after 300ms: ") || !strings.Contains(stderr.String(), "does not answer") {
+		t.Error(code, stderr.String())
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
-	"github.com/corelane/corelane/internal/cli/protoflag"
+	"github.com/corelane/corelane/internal/limits"
 )
 
 var threadListing = listing[*apiv1.Thread]{
@@ -15,7 +15,7 @@ var threadListing = listing[*apiv1.Thread]{
 	columns: []column[*apiv1.Thread]{
 		text("name", (*apiv1.Thread).GetName),
 		number("tid", func(t *apiv1.Thread) int { return int(t.Tid) }),
-		text("role", func(t *apiv1.Thread) string { return protoflag.EnumText(t.Role) }),
+		text("role", func(t *apiv1.Thread) string { return limits.EnumText(t.Role) }),
 		text("planned cpus", (*apiv1.Thread).GetPlanned),
 		text("allowed", (*apiv1.Thread).GetAllowed),
 		number("last cpu", func(t *apiv1.Thread) int { return int(t.Cpu) }),

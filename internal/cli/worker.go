@@ -11,6 +11,7 @@ import (
 
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
 	"github.com/corelane/corelane/internal/cli/protoflag"
+	"github.com/corelane/corelane/internal/limits"
 )
 
 var workerListing = listing[*apiv1.Worker]{
@@ -20,7 +21,7 @@ var workerListing = listing[*apiv1.Worker]{
 		number("cpu", (*apiv1.Worker).GetCpu),
 		text("runs on", workerRunsOn),
 		number("numa", func(w *apiv1.Worker) uint32 { return w.GetState().GetNuma() }),
-		text("role", func(w *apiv1.Worker) string { return protoflag.EnumText(w.Role) }),
+		text("role", func(w *apiv1.Worker) string { return limits.EnumText(w.Role) }),
 		text("idle", workerIdle),
 		text("thread", func(w *apiv1.Worker) string { return w.GetState().GetThread() }),
 		counter("packets", workerPackets),
@@ -159,9 +160,9 @@ func micros(ns uint64) string {
 // workerIdle is the policy, and the queue without interrupts that makes the worker sleep instead.
 func workerIdle(w *apiv1.Worker) string {
 	if q := w.GetState().GetPolledByTime(); q != "" {
-		return fmt.Sprintf("%s (sleeps: %s gives no interrupts)", protoflag.EnumText(w.Idle), q)
+		return fmt.Sprintf("%s (sleeps: %s gives no interrupts)", limits.EnumText(w.Idle), q)
 	}
-	return protoflag.EnumText(w.Idle)
+	return limits.EnumText(w.Idle)
 }
 
 func workerCycles(w *apiv1.Worker) uint64 {

@@ -5,12 +5,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"time"
 
 	"github.com/containerd/ttrpc"
 	"google.golang.org/grpc/codes"
 
 	"github.com/corelane/corelane/internal/api"
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
+	"github.com/corelane/corelane/internal/wait"
 )
 
 // ApplyError is the error of an application that stopped before its end. Nothing is rolled back.
@@ -26,16 +29,19 @@ func (e *ApplyError) Error() string {
 
 func (e *ApplyError) Unwrap() error { return e.Err }
 
-// Apply carries the operations out in order and stops at the first one that is refused (*ApplyError). after, when
-// given, is called after each operation.
+// lateWorker is how long Apply waits for a worker whose CPU others use.
+const lateWorker = 30 * time.Second
+
+// Apply carries the operations out in order and stops at the first one that is refused (*ApplyError). What waits for a
+// worker that is late is asked for again. after, when given, is called after each operation.
 func Apply(ctx context.Context, c *api.Client, ops []Op, after func(Op)) (Count, error) {
 	var done Count
 	for i := 0; i < len(ops); {
 		batch := ops[i : i+batchSize(ops[i:])]
-		err := do(ctx, c, batch)
-		if len(batch) > 1 && unknownCall(err) { // an older daemon has no such batches
+		err := insist(ctx, c, batch)
+		if len(batch) > 1 && hasCode(err, codes.Unimplemented) { // an older daemon has no such batches
 			batch = batch[:1]
-			err = do(ctx, c, batch)
+			err = insist(ctx, c, batch)
 		}
 		if err != nil {
 			return done, &ApplyError{done, CountOps(ops[i:]), refusedOf(batch, err), err}
@@ -51,9 +57,26 @@ func Apply(ctx context.Context, c *api.Client, ops []Op, after func(Op)) (Count,
 	return done, nil
 }
 
-func unknownCall(err error) bool {
+// insist is do(), again and again while a worker that is late is the only reason for a refusal. A deletion goes on
+// meanwhile.
+func insist(ctx context.Context, c *api.Client, ops []Op) error {
+	began, tries := time.Now(), 0
+	return wait.Until(ctx, 100*time.Millisecond, func() (bool, error) {
+		err := do(ctx, c, ops)
+		tries++
+		switch {
+		case tries > 1 && ops[0].Verb == Del && hasCode(err, codes.NotFound):
+			return true, nil
+		case hasCode(err, codes.Unavailable, codes.DeadlineExceeded) && time.Since(began) < lateWorker:
+			return false, nil
+		}
+		return true, err
+	})
+}
+
+func hasCode(err error, any ...codes.Code) bool {
 	var refused *api.Error
-	return errors.As(err, &refused) && refused.Code == codes.Unimplemented
+	return errors.As(err, &refused) && slices.Contains(any, refused.Code)
 }
 
 // batchSize is the number of operations, from the first one on, that one request carries out.

@@ -174,11 +174,12 @@ func scalar(n *yaml.Node, fd protoreflect.FieldDescriptor, rule rule) (v protore
 		u, err := strconv.ParseUint(n.Value, 10, 64)
 		return protoreflect.ValueOfUint64(u), err == nil && n.Tag == "!!int" && limits.Number(fd, u)
 	case protoreflect.EnumKind:
-		ev := fd.Enum().Values().ByName(protoreflect.Name(n.Value))
-		if ev == nil || uint64(ev.Number()) < limits.Of(fd).Min {
-			return v, false
+		for _, ev := range enumValues(fd) {
+			if n.Value == limits.EnumName(fd.Enum(), ev.Number()) || n.Value == string(ev.Name()) {
+				return protoreflect.ValueOfEnum(ev.Number()), true
+			}
 		}
-		return protoreflect.ValueOfEnum(ev.Number()), true
+		return v, false
 	case protoreflect.StringKind:
 		if n.Tag != "!!str" && (n.Tag != "!!int" || rule.format == nil || !rule.format.number) {
 			return v, false
@@ -270,12 +271,22 @@ func validOf(fd protoreflect.FieldDescriptor, rule rule) string {
 	return limits.Numbers(fd)
 }
 
-func enumNames(fd protoreflect.FieldDescriptor) []string {
-	var names []string
+// enumValues are those that a field takes. A file may have their names in short (fabric) or as the API has them
+// (PORT_ROLE_FABRIC).
+func enumValues(fd protoreflect.FieldDescriptor) []protoreflect.EnumValueDescriptor {
+	var values []protoreflect.EnumValueDescriptor
 	for i := range fd.Enum().Values().Len() {
 		if v := fd.Enum().Values().Get(i); uint64(v.Number()) >= limits.Of(fd).Min {
-			names = append(names, string(v.Name()))
+			values = append(values, v)
 		}
+	}
+	return values
+}
+
+func enumNames(fd protoreflect.FieldDescriptor) []string {
+	var names []string
+	for _, v := range enumValues(fd) {
+		names = append(names, limits.EnumName(fd.Enum(), v.Number()))
 	}
 	return names
 }

@@ -56,7 +56,7 @@ func Diff(want, have *State) []Op {
 		d.delUnwanted(section)
 	}
 	d.delUnwanted("mirrors")
-	d.waitForInterrupts()
+	d.finishWorkers()
 	return d.ops
 }
 
@@ -66,8 +66,8 @@ type differ struct {
 	gone                 map[string]map[string]string        // objects deleted before any is added, and the reason
 	pinned               map[uint32]bool                     // next hops that others refer to until the end
 	routes               routeDiff
-	waiting              []*apiv1.Worker // workers that still need their idle policy
-	natClash             map[uint32]bool // ids of rules that have an address that another one gets
+	workersNow           map[uint32]*apiv1.Worker // as they are after the steps so far
+	natClash             map[uint32]bool          // ids of rules that have an address that another one gets
 	ops                  []Op
 }
 

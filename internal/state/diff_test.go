@@ -95,13 +95,13 @@ func TestDiffPlans(t *testing.T) {
 		{"route to another next hop", "10.0.0.0/8, nexthop: 2", "10.0.0.0/8, nexthop: 1",
 			"~ route red 10.0.0.0/8: nexthop 2 -> 1\n"},
 		{"tunnel in place", "vni: 7", "vni: 8",
-			"~ nexthop 2: kind tunnel {encap: ENCAP_VXLAN, remote: 192.0.2.2, vni: 7} -> tunnel {encap: ENCAP_VXLAN, " +
+			"~ nexthop 2: kind tunnel {encap: vxlan, remote: 192.0.2.2, vni: 7} -> tunnel {encap: vxlan, " +
 				"remote: 192.0.2.2, vni: 8}\n"},
 		{"port replaced", "devargs: net_null0", "devargs: net_null1",
 			"~ nexthop 1: kind port {port: fab0, address: " +
 				"192.0.2.9} -> discard {} (its port 'fab0' is deleted first)\n" +
 				"- port fab0 (to change device)\n" +
-				"+ port fab0: role PORT_ROLE_FABRIC, dpdk {devargs: net_null1}, addresses [192.0.2.1/24]\n" +
+				"+ port fab0: role fabric, dpdk {devargs: net_null1}, addresses [192.0.2.1/24]\n" +
 				"~ nexthop 1: kind discard {} -> port {port: fab0, address: 192.0.2.9}\n"},
 		{"VRF renamed", "red", "blue",
 			"- route red 10.0.0.0/8\n+ vrf blue\n~ port tap0: vrf red -> blue\n~ label 100: target vrf red -> vrf " +
@@ -145,13 +145,23 @@ func TestDiffLeavesToTheNode(t *testing.T) {
 }
 
 func TestDiffWorkersNeverLeavesQueuesAlone(t *testing.T) {
-	have := load(t, "workers: [{id: 0, cpu: 0}, {id: 1, cpu: 1}]")
-	want := load(t, "workers: [{id: 1, cpu: 2}, {id: 2, cpu: 3}, {id: 3, cpu: 0}]")
-	got := planned(t, Diff(want, have))
-	expect := "~ worker 1: cpu 1 -> 2\n+ worker 2: cpu 3, idle IDLE_POLICY_SPIN\n- worker 0\n+ worker 3: cpu 0, idle " +
-		"IDLE_POLICY_SPIN\n"
-	if got != expect {
-		t.Errorf("got:\n%swant:\n%s", got, expect)
+	for _, test := range []struct{ have, want, ops string }{
+		{"[{id: 0, cpu: 0}, {id: 1, cpu: 1}]", "[{id: 1, cpu: 2}, {id: 2, cpu: 3}, {id: 3, cpu: 0}]",
+			"~ worker 1: cpu 1 -> 2\n+ worker 2: cpu 3, idle spin\n- worker 0\n+ worker 3: cpu 0, idle spin\n"},
+		// all CPUs that are wanted are those of workers that leave
+		{"[{id: 1, cpu: 1}, {id: 2, cpu: 0, idle: sleep}]", "[{id: 0, cpu: 1}]",
+			"~ worker 1: idle spin -> sleep\n+ worker 0: cpu 1, idle sleep\n- worker 1\n- worker 2\n~ worker 0: idle sleep -> spin\n"},
+		// two exchange their CPUs
+		{"[{id: 0, cpu: 0}, {id: 1, cpu: 1}]", "[{id: 0, cpu: 1}, {id: 1, cpu: 0}]",
+			"~ worker 1: idle spin -> sleep\n~ worker 0: idle spin -> sleep\n~ worker 0: cpu 0 -> 1\n~ worker 1: cpu 1 -> 0, idle sleep -> spin\n" +
+				"~ worker 0: idle sleep -> spin\n"},
+		// the only forwarding worker becomes another kind, and hands its packets to one that is not there yet
+		{"[{id: 0, cpu: 0}]", "[{id: 0, cpu: 0, role: isolated_rx, target: 1}, {id: 1, cpu: 1}]",
+			"+ worker 1: cpu 1, idle spin\n~ worker 0: role forwarding -> isolated_rx, target \"\" -> \"1\"\n"},
+	} {
+		if got := planned(t, Diff(load(t, "workers: "+test.want), load(t, "workers: "+test.have))); got != test.ops {
+			t.Errorf("got:\n%swant:\n%s", got, test.ops)
+		}
 	}
 }
 
@@ -166,11 +176,11 @@ func TestDiffWorkersWaitLast(t *testing.T) {
 		want, have *State
 		ops        []string
 	}{
-		{waits, polls, []string{"~ worker 0: cpu 1 -> 2", "- port p", "~ worker 0: idle IDLE_POLICY_SLEEP -> " +
-			"IDLE_POLICY_INTERRUPT"}},
-		{polls, waits, []string{"~ worker 0: cpu 2 -> 1, idle IDLE_POLICY_INTERRUPT -> IDLE_POLICY_SLEEP", "+ port p"}},
-		{other, polls, []string{"+ worker 1: cpu 2, idle IDLE_POLICY_SLEEP", "- worker 0", "- port p",
-			"~ worker 1: idle IDLE_POLICY_SLEEP -> IDLE_POLICY_INTERRUPT"}},
+		{waits, polls, []string{"~ worker 0: cpu 1 -> 2", "- port p", "~ worker 0: idle sleep -> " +
+			"interrupt"}},
+		{polls, waits, []string{"~ worker 0: cpu 2 -> 1, idle interrupt -> sleep", "+ port p"}},
+		{other, polls, []string{"+ worker 1: cpu 2, idle sleep", "- worker 0", "- port p",
+			"~ worker 1: idle sleep -> interrupt"}},
 	} {
 		got := strings.Split(strings.TrimSpace(planned(t, Diff(test.want, test.have))), "\n")
 		if len(got) != len(test.ops) {
@@ -303,6 +313,35 @@ func TestOldDaemonDeletesOneByOne(t *testing.T) {
 	}
 	if done, err := Apply(t.Context(), c, Diff(want, more), nil); err != nil || done.Del != 5 {
 		t.Errorf("%v: %v", done, err)
+	}
+}
+
+func TestApplyWaitsForLateWorkers(t *testing.T) {
+	m := newModel()
+	c := m.serve(t)
+	have, err := Read(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.late = 3
+	ops := Diff(load(t, baseYAML), have)
+	if done, err := Apply(t.Context(), c, ops, nil); err != nil || done.Add != len(ops) || m.late != 0 {
+		t.Errorf("done %v of %d: %v", done, len(ops), err)
+	}
+}
+
+// A port or worker that the daemon has begun to delete is gone when it is deleted again.
+func TestApplyWaitsForDeletions(t *testing.T) {
+	m := newModel()
+	c := m.serve(t)
+	have := load(t, "vrfs: [{name: red}]\n")
+	m.late = 1 // and red is not there any more
+	if _, err := Apply(t.Context(), c, Diff(load(t, "vrfs: []\n"), have), nil); err != nil {
+		t.Error(err)
+	}
+	var stopped *ApplyError
+	if _, err := Apply(t.Context(), c, Diff(load(t, "vrfs: []\n"), have), nil); !errors.As(err, &stopped) {
+		t.Errorf("what was never there was deleted: %v", err)
 	}
 }
 

@@ -196,7 +196,7 @@ func TestLoadErrors(t *testing.T) {
 		{"bool", "bridges: [{name: a, no_learning: yes}]\n",
 			"f:1:34: bridges[0].no_learning: 'yes' is neither true nor false"},
 		{"enum", "bridges: [{name: a, unknown_unicast: DROP}]\n",
-			"'DROP' is not accepted; valid: UNKNOWN_UNICAST_FLOOD, UNKNOWN_UNICAST_DROP"},
+			"'DROP' is not accepted; valid: flood, drop"},
 		{"name too long", "vrfs: [{name: " + strings.Repeat("a", 32) + "}]\n",
 			"is not accepted; valid: 1 to 31 of A-Z"},
 		{"missing", "labels: [{vrf: fabric}]\n", "f:1:10: labels[0].label: missing; valid: 16 to 1048575"},
@@ -544,5 +544,19 @@ func TestRoutesKeepTheirFields(t *testing.T) {
 		if len(Diff(&State{Routes: convert(other)}, &State{Routes: convert(m)})) == 0 {
 			t.Errorf("a change of %s is no operation", fd.Name())
 		}
+	}
+}
+
+// A value of an enum is what the commands take, also where YAML 1.1 knows the word, or its name in the contract.
+func TestLoadEnums(t *testing.T) {
+	const text = "nexthops: [{id: 1, tunnel: {encap: %s, remote: 2001:db8::1, label: 16, udp6_checksum: %s}}]\n"
+	long := load(t, fmt.Sprintf(text, "ENCAP_MPLSOUDP", "UDP6_CHECKSUM_OFF"))
+	for _, off := range []string{"off", `"off"`} {
+		if ops := Diff(load(t, fmt.Sprintf(text, "mplsoudp", off)), long); len(ops) > 0 {
+			t.Errorf("%s:\n%s", off, planned(t, ops))
+		}
+	}
+	if tunnel := long.Nexthops[0].GetTunnel(); tunnel.Udp6Checksum != apiv1.Udp6Checksum_UDP6_CHECKSUM_OFF {
+		t.Error(tunnel)
 	}
 }

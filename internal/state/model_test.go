@@ -29,6 +29,7 @@ type model struct {
 	routes  map[string]Route // by VRF and prefix
 	order   []string         // calls that changed something, in order
 	failAt  int              // number of the call to refuse; 0: none
+	late    int              // so many calls are refused because a worker is late
 	old     bool             // it does not know batches of next hops that are deleted
 	calls   int
 }
@@ -44,7 +45,11 @@ func newModel() *model {
 }
 
 func refuse(field, format string, args ...any) error {
-	st, err := status.New(codes.InvalidArgument, "refused").WithDetails(&apiv1.Error{Field: field,
+	return refuseAs(codes.InvalidArgument, field, format, args...)
+}
+
+func refuseAs(code codes.Code, field, format string, args ...any) error {
+	st, err := status.New(code, "refused").WithDetails(&apiv1.Error{Field: field,
 		Message: fmt.Sprintf(format, args...)})
 	if err != nil {
 		return err
@@ -68,6 +73,10 @@ func (m *model) begin() error {
 	m.calls++
 	if m.calls == m.failAt {
 		return refuse("", "told to refuse call %d", m.calls)
+	}
+	if m.late > 0 {
+		m.late--
+		return status.Error(codes.Unavailable, "a worker has not finished its packets for 200 ms")
 	}
 	return nil
 }
@@ -250,14 +259,40 @@ func (m *model) exclusive(section, key string, o, old proto.Message) error {
 			}
 		}
 	case *apiv1.Worker:
-		for k, other := range m.objects[section] {
-			if w := other.(*apiv1.Worker); k != key && old == nil && w.Cpu == o.Cpu &&
-				w.Idle == apiv1.IdlePolicy_IDLE_POLICY_SPIN {
-				return refuse("worker", "CPU %d has a spinning worker", o.Cpu)
-			}
-		}
+		return m.worker(o, old)
 	}
 	return nil
+}
+
+// worker refuses what worker_check_cpu(), worker_set_role() and worker_set_target() of the daemon refuse.
+func (m *model) worker(o *apiv1.Worker, old proto.Message) error {
+	was, _ := old.(*apiv1.Worker)
+	for _, other := range m.objects["workers"] {
+		w := other.(*apiv1.Worker)
+		if w.Id != o.Id && w.Cpu == o.Cpu && (was == nil || was.Cpu != o.Cpu) && (keepsCPU(w) || keepsCPU(o) || was != nil && keepsCPU(was)) {
+			return refuse("worker", "CPU %d is that of worker %d, and one of the two keeps it", o.Cpu, w.Id)
+		}
+	}
+	if len(m.objects["workers"]) == 64 && was == nil {
+		return refuse("worker", "there are 64 workers")
+	}
+	target, _ := m.objects["workers"][o.Target].(*apiv1.Worker)
+	if o.Target != "" && (was == nil || was.Target != o.Target) && (target == nil || !forwards(target)) {
+		return refuse("worker.target", "worker %s does not forward", o.Target)
+	}
+	if was != nil && forwards(was) && !forwards(o) && m.lastForwarding(was) {
+		return refuse("worker.role", "worker %d is the last forwarding worker", o.Id)
+	}
+	return nil
+}
+
+func (m *model) lastForwarding(o *apiv1.Worker) bool {
+	for _, other := range m.objects["workers"] {
+		if w := other.(*apiv1.Worker); w.Id != o.Id && forwards(w) {
+			return false
+		}
+	}
+	return true
 }
 
 // number returns the next free id for an object without one.
@@ -280,7 +315,7 @@ func (m *model) del(section, key string) (*apiv1.Empty, error) {
 		return nil, err
 	}
 	if m.objects[section][key] == nil {
-		return nil, refuse(section, "%s '%s' is not there", section, key)
+		return nil, refuseAs(codes.NotFound, section, "%s '%s' is not there", section, key)
 	}
 	if user := m.inUse(section, key); user != "" {
 		return nil, refuse(section, "%s '%s' is in use by %s", section, key, user)
@@ -390,6 +425,14 @@ func (m workersModel) Set(_ context.Context, r *apiv1.WorkerSetRequest) (*apiv1.
 	return modelSet(m.model, r.Worker, r.Fields)
 }
 func (m workersModel) Del(_ context.Context, r *apiv1.WorkerDelRequest) (*apiv1.Empty, error) {
+	if w, _ := m.objects["workers"][fmt.Sprint(r.Id)].(*apiv1.Worker); w != nil && forwards(w) && m.lastForwarding(w) && len(m.objects["workers"]) > 1 {
+		return nil, refuse("worker.id", "worker %d is the last forwarding worker", r.Id)
+	}
+	for _, other := range m.objects["workers"] {
+		if w := other.(*apiv1.Worker); w.Target == fmt.Sprint(r.Id) {
+			w.Target = "" // the daemon finds another one
+		}
+	}
 	return m.del("workers", fmt.Sprint(r.Id))
 }
 func (m workersModel) List(_ context.Context, _ *apiv1.WorkerListRequest, s apiv1.Workers_ListServer) error {

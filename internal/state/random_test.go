@@ -58,10 +58,22 @@ func (g *generator) workers() {
 		return
 	}
 	g.s.Workers = []*apiv1.Worker{}
-	for id := range uint32(3) {
+	for id := range uint32(4) {
 		if cpu := uint32(g.r.IntN(4)); g.coin() && g.fresh(fmt.Sprint("cpu", cpu)) {
-			g.s.Workers = append(g.s.Workers, &apiv1.Worker{Id: id, Cpu: cpu, Idle: apiv1.IdlePolicy(g.r.IntN(4)),
+			g.s.Workers = append(g.s.Workers, &apiv1.Worker{Id: id, Cpu: cpu, Idle: apiv1.IdlePolicy(g.r.IntN(5)),
 				SleepMaxUs: uint32(1 + g.r.IntN(100)), LoopThresholdUs: uint32(1 + g.r.IntN(1000))})
+		}
+	}
+	if len(g.s.Workers) == 0 {
+		return
+	}
+	forwarding := pick(g, g.s.Workers) // a daemon without any takes no others
+	for _, w := range g.s.Workers {
+		if w != forwarding && g.coin() {
+			w.Role = apiv1.WorkerRole(g.r.IntN(3))
+		}
+		if !forwards(w) && g.coin() {
+			w.Target = fmt.Sprint(forwarding.Id)
 		}
 	}
 }

@@ -12,6 +12,8 @@ import (
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/corelane/corelane/internal/limits"
 )
 
 // Write writes a sorted state as YAML. Equal states give the same bytes, and Load reads the same state back.
@@ -134,8 +136,8 @@ func appendValue(b []byte, v protoreflect.Value, fd protoreflect.FieldDescriptor
 	case protoreflect.Uint32Kind, protoreflect.Uint64Kind:
 		return strconv.AppendUint(b, v.Uint(), 10)
 	case protoreflect.EnumKind:
-		if ev := fd.Enum().Values().ByNumber(v.Enum()); ev != nil {
-			return append(b, ev.Name()...)
+		if fd.Enum().Values().ByNumber(v.Enum()) != nil {
+			return append(b, quote(limits.EnumName(fd.Enum(), v.Enum()))...)
 		}
 		return strconv.AppendInt(b, int64(v.Enum()), 10)
 	}

@@ -5,6 +5,8 @@ package protoflag
 
 import (
 	"fmt"
+	"math"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -39,7 +41,7 @@ func (v *Value) Type() string {
 	case v.field.IsList():
 		return "list"
 	case v.field.Kind() == protoreflect.EnumKind:
-		return strings.Join(EnumNames(v.field.Enum()), "|")
+		return strings.Join(limits.EnumNames(v.field.Enum()), "|")
 	case v.field.Kind() == protoreflect.StringKind:
 		return "text"
 	case v.field.Kind() == protoreflect.BoolKind:
@@ -85,13 +87,13 @@ func (v *Value) parse(text string) (protoreflect.Value, error) {
 		}
 		return protoreflect.ValueOfBool(b), nil
 	case protoreflect.EnumKind:
-		n, err := ParseEnum(v.field.Enum(), text)
+		n, err := limits.ParseEnum(v.field.Enum(), text)
 		return protoreflect.ValueOfEnum(n), err
 	case protoreflect.Uint32Kind:
-		n, err := strconv.ParseUint(text, 10, 32)
+		n, err := number(v.field, text, 32)
 		return protoreflect.ValueOfUint32(uint32(n)), v.numberError(text, err)
 	case protoreflect.Uint64Kind:
-		n, err := strconv.ParseUint(text, 10, 64)
+		n, err := number(v.field, text, 64)
 		return protoreflect.ValueOfUint64(n), v.numberError(text, err)
 	}
 	return protoreflect.Value{}, fmt.Errorf("%s: fields of kind %s have no flag", v.field.Name(), v.field.Kind())
@@ -102,7 +104,33 @@ func (v *Value) numberError(text string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return input.NotNumber("value", limits.Numbers(v.field), text)
+	valid := limits.Numbers(v.field)
+	if isRate(v.field) {
+		valid += rates
+	}
+	return input.NotNumber("value", valid, text)
+}
+
+// Rates may be written with a prefix of their unit: 1.5G.
+const rates = ", or as 500k, 1.5M, 10G"
+
+var rate = regexp.MustCompile(`^([0-9]+(?:\.[0-9]+)?)([kMGT])$`)
+
+var thousands = map[string]float64{"k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
+
+func isRate(fd protoreflect.FieldDescriptor) bool { return strings.HasSuffix(limits.Unit(fd), "/s") }
+
+func number(fd protoreflect.FieldDescriptor, text string, bits int) (uint64, error) {
+	n, err := strconv.ParseUint(text, 10, bits)
+	part := rate.FindStringSubmatch(text)
+	if part == nil || !isRate(fd) {
+		return n, err
+	}
+	f, _ := strconv.ParseFloat(part[1], 64)
+	if f *= thousands[part[2]]; f != math.Trunc(f) || f >= math.Ldexp(1, bits) {
+		return 0, err
+	}
+	return uint64(f), nil
 }
 
 // ParseField reads a number that a field of msg takes; argument is its name on the command line.
@@ -137,7 +165,11 @@ func Field(msg proto.Message, name protoreflect.Name) protoreflect.FieldDescript
 
 // Help joins the help text of a flag and the limits of its field.
 func Help(help string, fd protoreflect.FieldDescriptor) string {
-	switch l := limits.Help(fd); {
+	l := limits.Help(fd)
+	if isRate(fd) {
+		l += rates
+	}
+	switch {
 	case l == "":
 		return help
 	case help == "":

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-package protoflag
+package limits
 
 import (
 	"strings"
@@ -7,7 +7,6 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/corelane/corelane/internal/input"
-	"github.com/corelane/corelane/internal/limits"
 )
 
 // EnumText is an enum's value as users type it: PORT_ROLE_FABRIC is "fabric".
@@ -37,7 +36,7 @@ func enumPrefix(d protoreflect.EnumDescriptor) string {
 // typed reports whether a value may be typed. No flag is for an encapsulation that only mirrors have: they name it
 // otherwise.
 func typed(v protoreflect.EnumValueDescriptor) bool {
-	return !strings.HasSuffix(string(v.Name()), "_UNSPECIFIED") && !limits.ForMirrorsOnly(v)
+	return !strings.HasSuffix(string(v.Name()), "_UNSPECIFIED") && !ForMirrorsOnly(v)
 }
 
 // EnumNames lists what may be typed for an enum.
