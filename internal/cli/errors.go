@@ -45,7 +45,8 @@ func unknownFlag(cmd *cobra.Command, name string) error {
 	if len(near) == 0 {
 		return input.Errorf("--"+name, flagNames(cmd), "there is no such flag")
 	}
-	return input.Errorf("--"+name, "see "+cmd.CommandPath()+" --help", "there is no such flag, did you mean --%s?", strings.Join(near, " or --"))
+	return input.Errorf("--"+name, "see "+cmd.CommandPath()+" --help", "there is no such flag, did you mean --%s?",
+		strings.Join(near, " or --"))
 }
 
 // validOf describes the values that pflag's own types accept.

@@ -66,14 +66,15 @@ func newRouteCmd(a *app) *cobra.Command {
 func newRouteList(a *app) *cobra.Command {
 	req, via := &apiv1.RouteListRequest{}, map[uint32]string{}
 	routes := listOf(a, apiv1.NewRoutesClient, apiv1.RoutesClient.List, req)
-	cmd := newList(a, "List routes", `  corelane route list --vrf red
-  corelane route list --vrf red --under 10.1.0.0/16 --origin api
-  corelane route list -o json | wc -l`, routeListing(via), func(ctx context.Context, each func(*apiv1.Route) error) error {
+	list := func(ctx context.Context, each func(*apiv1.Route) error) error {
 		if err := a.readVia(ctx, via, &apiv1.NexthopListRequest{All: true}); err != nil {
 			return err
 		}
 		return routes(ctx, each)
-	})
+	}
+	cmd := newList(a, "List routes", `  corelane route list --vrf red
+  corelane route list --vrf red --under 10.1.0.0/16 --origin api
+  corelane route list -o json | wc -l`, routeListing(via), list)
 	a.bind(cmd, req, []fieldFlag{
 		{flag: "vrf", help: "only those of this VRF", names: vrfNames},
 		{flag: "family", help: "only this family"},
@@ -86,8 +87,8 @@ func newRouteList(a *app) *cobra.Command {
 
 func newRouteShow(a *app) *cobra.Command {
 	req := &apiv1.RouteListRequest{}
-	cmd := a.watchable(verb("show PREFIX", "Show the route of exactly this prefix", "  corelane route show 10.0.0.0/8 --vrf red",
-		func(ctx context.Context, args []string) error {
+	cmd := a.watchable(verb("show PREFIX", "Show the route of exactly this prefix",
+		"  corelane route show 10.0.0.0/8 --vrf red", func(ctx context.Context, args []string) error {
 			p, err := parsePrefix("prefix", args[0])
 			if err != nil {
 				return err

@@ -32,7 +32,7 @@ func newStatusCmd(a *app) *cobra.Command {
 	var patience time.Duration
 	var cmd *cobra.Command
 	cmd = a.watchable(verb("status", "Show the daemon on one screen",
-		"  corelane status\n  corelane status --watch\n  corelane status --wait 30s && echo ready",
+		"  corelane status\n  corelane status --watch\n  corelane status --wait 30s",
 		func(ctx context.Context, _ []string) error {
 			if cmd.Flags().Changed("wait") {
 				return a.waitUntilWell(ctx, patience)
@@ -40,9 +40,10 @@ func newStatusCmd(a *app) *cobra.Command {
 			s := &status{app: a}
 			return a.repeat(ctx, func(w io.Writer, watching bool) error { return s.frame(ctx, w, watching) })
 		}))
-	cmd.Long = `Show the daemon on one screen. The line "verdict" names what keeps packets from being forwarded or changes from
-being kept: ports without a peer or link, and workers that are stalled. With --wait nothing is shown: the command ends with
-status 0 as soon as all is well, and with what is wrong and another status when the time is over. 0s looks once.`
+	cmd.Long = `Show the daemon on one screen. The line "verdict" names what keeps packets from being forwarded, or
+changes from being kept: ports without a peer or link, and workers that are stalled. With --wait nothing is shown: the
+command ends with status 0 as soon as all is well, and with what is wrong and another status when the time is over. 0s
+looks once.`
 	cmd.Flags().DurationVar(&patience, "wait", 0, "wait so long at most until corelaned answers and all is well")
 	return cmd
 }

@@ -74,8 +74,9 @@ func TestStatusWait(t *testing.T) {
 		t.Error(r)
 	}
 	var stderr bytes.Buffer
-	code := New(io.Discard, &stderr, Dial).Run(t.Context(), []string{"--socket", t.TempDir() + "/none", "status", "--wait", "300ms"})
-	if code != 2 || !strings.Contains(stderr.String(), "after 300ms: ") || !strings.Contains(stderr.String(), "does not answer") {
-		t.Error(code, stderr.String())
+	code := New(io.Discard, &stderr, Dial).Run(t.Context(),
+		[]string{"--socket", t.TempDir() + "/none", "status", "--wait", "300ms"})
+	if text := stderr.String(); code != 2 || !strings.Contains(text, "after 300ms: corelaned does not answer") {
+		t.Error(code, text)
 	}
 }

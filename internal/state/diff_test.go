@@ -150,11 +150,12 @@ func TestDiffWorkersNeverLeavesQueuesAlone(t *testing.T) {
 			"~ worker 1: cpu 1 -> 2\n+ worker 2: cpu 3, idle spin\n- worker 0\n+ worker 3: cpu 0, idle spin\n"},
 		// all CPUs that are wanted are those of workers that leave
 		{"[{id: 1, cpu: 1}, {id: 2, cpu: 0, idle: sleep}]", "[{id: 0, cpu: 1}]",
-			"~ worker 1: idle spin -> sleep\n+ worker 0: cpu 1, idle sleep\n- worker 1\n- worker 2\n~ worker 0: idle sleep -> spin\n"},
+			"~ worker 1: idle spin -> sleep\n+ worker 0: cpu 1, idle sleep\n- worker 1\n- worker 2\n" +
+				"~ worker 0: idle sleep -> spin\n"},
 		// two exchange their CPUs
 		{"[{id: 0, cpu: 0}, {id: 1, cpu: 1}]", "[{id: 0, cpu: 1}, {id: 1, cpu: 0}]",
-			"~ worker 1: idle spin -> sleep\n~ worker 0: idle spin -> sleep\n~ worker 0: cpu 0 -> 1\n~ worker 1: cpu 1 -> 0, idle sleep -> spin\n" +
-				"~ worker 0: idle sleep -> spin\n"},
+			"~ worker 1: idle spin -> sleep\n~ worker 0: idle spin -> sleep\n~ worker 0: cpu 0 -> 1\n" +
+				"~ worker 1: cpu 1 -> 0, idle sleep -> spin\n~ worker 0: idle sleep -> spin\n"},
 		// the only forwarding worker becomes another kind, and hands its packets to one that is not there yet
 		{"[{id: 0, cpu: 0}]", "[{id: 0, cpu: 0, role: isolated_rx, target: 1}, {id: 1, cpu: 1}]",
 			"+ worker 1: cpu 1, idle spin\n~ worker 0: role forwarding -> isolated_rx, target \"\" -> \"1\"\n"},

@@ -145,7 +145,9 @@ func (d *differ) finishWorkers() {
 
 // someLeave says whether workers are deleted, so that their queues move.
 func (d *differ) someLeave() bool {
-	return slices.ContainsFunc(d.haveState.Workers, func(w *apiv1.Worker) bool { return d.want["workers"][keyOf(w)] == nil })
+	return slices.ContainsFunc(d.haveState.Workers, func(w *apiv1.Worker) bool {
+		return d.want["workers"][keyOf(w)] == nil
+	})
 }
 
 func (d *differ) sortedWorkers() []*apiv1.Worker {

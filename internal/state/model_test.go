@@ -269,7 +269,8 @@ func (m *model) worker(o *apiv1.Worker, old proto.Message) error {
 	was, _ := old.(*apiv1.Worker)
 	for _, other := range m.objects["workers"] {
 		w := other.(*apiv1.Worker)
-		if w.Id != o.Id && w.Cpu == o.Cpu && (was == nil || was.Cpu != o.Cpu) && (keepsCPU(w) || keepsCPU(o) || was != nil && keepsCPU(was)) {
+		kept := keepsCPU(w) || keepsCPU(o) || was != nil && keepsCPU(was)
+		if w.Id != o.Id && w.Cpu == o.Cpu && (was == nil || was.Cpu != o.Cpu) && kept {
 			return refuse("worker", "CPU %d is that of worker %d, and one of the two keeps it", o.Cpu, w.Id)
 		}
 	}
@@ -425,7 +426,8 @@ func (m workersModel) Set(_ context.Context, r *apiv1.WorkerSetRequest) (*apiv1.
 	return modelSet(m.model, r.Worker, r.Fields)
 }
 func (m workersModel) Del(_ context.Context, r *apiv1.WorkerDelRequest) (*apiv1.Empty, error) {
-	if w, _ := m.objects["workers"][fmt.Sprint(r.Id)].(*apiv1.Worker); w != nil && forwards(w) && m.lastForwarding(w) && len(m.objects["workers"]) > 1 {
+	w, _ := m.objects["workers"][fmt.Sprint(r.Id)].(*apiv1.Worker)
+	if w != nil && forwards(w) && m.lastForwarding(w) && len(m.objects["workers"]) > 1 {
 		return nil, refuse("worker.id", "worker %d is the last forwarding worker", r.Id)
 	}
 	for _, other := range m.objects["workers"] {
