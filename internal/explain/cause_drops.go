@@ -4,6 +4,7 @@ package explain
 import (
 	"cmp"
 	"slices"
+	"strings"
 )
 
 var drops = row{
@@ -33,6 +34,9 @@ var drops = row{
 	limits: limits{loss: 0.01, lossRate: 100},
 	describe: func(s *scene, c *Cause) {
 		c.Title = "the router dropped packets with reason " + c.Name
+		if isOfCopies(c.Name) {
+			c.Title = "mirrors lost their copies of packets with reason " + c.Name + ", not the packets themselves"
+		}
 		down := s.e.sendNoMore()
 		for _, p := range down {
 			if c.Name == portDown {
@@ -59,6 +63,9 @@ var drops = row{
 	},
 	noRemedy: "corelane drops --by-port shows what the reason means and which ports are affected",
 }
+
+// isOfCopies says whether what is dropped for a reason are the copies of mirrors. Their packets go on.
+func isOfCopies(reason string) bool { return strings.HasPrefix(reason, "mirror_") }
 
 const portDown = "port_down" // the drop reason of packets to a port that is down
 

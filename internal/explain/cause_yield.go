@@ -28,7 +28,8 @@ var yield = row{
 	loop:      func(l *LongLoop) (int64, string) { return l.IdleNS, "gave its CPU away" },
 	voluntary: true,
 	limits: limits{minor: func(s *scene, c *Cause, lossy bool) bool {
-		if s.w.idle() || s.w.wokenByPackets() && !lossy {
+		few := s.w.queued() == 0 && float64(s.w.Packets) < fewPackets*s.e.Seconds
+		if s.w.idle() || (few || s.w.wokenByPackets()) && !lossy {
 			return true
 		}
 		if s.m.saturated() {
@@ -46,6 +47,8 @@ var yield = row{
 	},
 	noRemedy: "use a device that needs no system calls (memif, vhost, dpdk), or give the port a worker of its own",
 }
+
+const fewPackets = 100 // per second: neighbours and guests without any load send some
 
 const sharedShare = 0.05 // share of the window that other threads may have while the worker gives its CPU away
 

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	apiv1 "github.com/corelane/corelane/internal/api/v1"
 	"github.com/corelane/corelane/internal/explain/host"
 )
 
@@ -70,5 +71,22 @@ func TestCountersAlone(t *testing.T) {
 			t.Errorf("%s: the report does not say that the evidence is weaker: %s, %v", c.name, first.Grade,
 				r.Unobserved)
 		}
+	}
+}
+
+// What a worker dropped are packets that it received: no polls without a buffer, and no copies for mirrors.
+func TestDroppedPackets(t *testing.T) {
+	drops := []*apiv1.WorkerDrop{{Reason: "no_route", Packets: 7}, {Reason: noBuffer, Packets: 100},
+		{Reason: "mirror_unresolved", Packets: 1000}}
+	now := &apiv1.Worker{State: &apiv1.WorkerState{DroppedPackets: 1107, Drops: drops}}
+	was := &apiv1.Worker{State: &apiv1.WorkerState{}}
+	if w := workerBetween(was, now, &snapshot{}, &snapshot{}); w.Dropped != 7 || w.Drops["mirror_unresolved"] != 1000 {
+		t.Errorf("%+v", w)
+	}
+	e := loaded(0.3)
+	e.Ports[0].Drops["mirror_unresolved"] = 10e6
+	const title = "mirrors lost their copies of packets with reason mirror_unresolved, not the packets themselves"
+	if c := Explain(*e).Causes[0]; c.Title != title {
+		t.Error(c.Title)
 	}
 }

@@ -75,9 +75,11 @@ func workerBetween(was, now *apiv1.Worker, before, after *snapshot) Worker {
 	for _, d := range b.GetDrops() {
 		if n := stat.Grown(d.Packets, had[d.Reason]); n > 0 {
 			w.Drops[d.Reason] = n
+			if d.Reason == noBuffer || isOfCopies(d.Reason) { // polls, and copies of packets that went on
+				w.Dropped -= min(w.Dropped, n)
+			}
 		}
 	}
-	w.Dropped -= min(w.Dropped, w.Drops[noBuffer]) // these are polls
 	w.Queues = queuesBetween(a, b)
 	w.LongLoops = longLoops(after.latency[now.Id], before, after)
 	for _, l := range w.LongLoops {

@@ -317,6 +317,8 @@ var cases = []struct {
 		e.sum(kernel.Sum{Kind: kernel.KindThread, Why: kernel.WhyTaken, NS: 3 * sec, Count: 9, Longest: sec})
 	}, Gap, "idle CPU", ""},
 	{"drops for another reason", 0.3, func(e *Evidence) { e.Ports[0].Drops["no_route"] = 10e6 }, Drops, "no_route", ""},
+	{"copies that no collector gets", 0.3, func(e *Evidence) { e.Ports[0].Drops["mirror_unresolved"] = 10e6 }, Drops,
+		"mirror_unresolved", ""},
 	{"a guest that sends to nobody", 0.3, func(e *Evidence) {
 		e.Ports[1].Role, e.Ports[1].Drops["neighbor_rate"] = "tenant", 12e6
 	}, NoisyPort, "neighbor_rate", "corelane port set vm1 --unresolved-rate 100"},
