@@ -157,7 +157,7 @@ func (l *Lab) rates(ctx context.Context, p Path, row *Row, step func(string)) (e
 	}
 	step("TCP " + BitRate(row.TCP.BitsPerSecond))
 	// Half of TCP's rate, so that a loss is the router's and not the sender's.
-	if row.UDP, err = l.UDP(ctx, p, row.TCP.BitsPerSecond/2); err != nil {
+	if row.UDP, err = l.UDP(ctx, p, row.TCP.BitsPerSecond/2, 1); err != nil {
 		return fmt.Errorf("UDP: %w", err)
 	}
 	step(fmt.Sprintf("UDP %s", UDPText(row.UDP)))

@@ -88,14 +88,14 @@ func (l *Lab) ExpectedMTU(ctx context.Context, p Path) (int, error) {
 }
 
 // TCP runs iperf3 from one guest to the other.
-func (l *Lab) TCP(ctx context.Context, p Path) (Rate, error) { return l.iperf(ctx, p, 0) }
+func (l *Lab) TCP(ctx context.Context, p Path) (Rate, error) { return l.iperf(ctx, p, 0, 1) }
 
-// UDP runs iperf3 with datagrams at a given rate.
-func (l *Lab) UDP(ctx context.Context, p Path, bps float64) (Rate, error) {
-	return l.iperf(ctx, p, bps)
+// UDP runs iperf3 with datagrams at a given rate, which several flows share.
+func (l *Lab) UDP(ctx context.Context, p Path, bps float64, flows int) (Rate, error) {
+	return l.iperf(ctx, p, bps, flows)
 }
 
-func (l *Lab) iperf(ctx context.Context, p Path, udpBps float64) (Rate, error) {
+func (l *Lab) iperf(ctx context.Context, p Path, udpBps float64, flows int) (Rate, error) {
 	log := filepath.Join(l.Ledger.dir, "iperf3.log")
 	server, err := l.startLogged(ctx, "iperf3 server", p.To.Name(), log, "Server listening", "iperf3", "-s", "-1",
 		"--forceflush")
@@ -105,7 +105,8 @@ func (l *Lab) iperf(ctx context.Context, p Path, udpBps float64) (Rate, error) {
 	defer func() { _ = server.Stop() }() // it ends by itself after one test
 	argv := []string{"iperf3", "-J", "-t", strconv.Itoa(iperfSeconds), "-c", p.To.Address(IPv4)}
 	if udpBps > 0 {
-		argv = append(argv, "-u", "-l", strconv.Itoa(udpPayload), "-b", strconv.FormatFloat(udpBps, 'f', 0, 64))
+		argv = append(argv, "-u", "-l", strconv.Itoa(udpPayload), "-P", strconv.Itoa(flows), "-b",
+			strconv.FormatFloat(udpBps/float64(flows), 'f', 0, 64))
 	}
 	return runIperf(ctx, process.Command{Argv: argv, Netns: l.Netns(p.From.Name())}, udpBps > 0)
 }

@@ -191,6 +191,27 @@ func TestRowIsOnlyWellWithAllPings(t *testing.T) {
 	}
 }
 
+func TestSwitchingIsOnlyWellWithBothWorkers(t *testing.T) {
+	good := Switching{Changes: 9, UDP: Rate{PacketsPerSec: 1000}, Second: 5}
+	if !good.OK() {
+		t.Error("all was well")
+	}
+	for what, spoil := range map[string]func(*Switching){
+		"nothing changed":           func(s *Switching) { s.Changes = 0 },
+		"no packet":                 func(s *Switching) { s.UDP.PacketsPerSec = 0 },
+		"none at the second worker": func(s *Switching) { s.Second = 0 },
+		"lost":                      func(s *Switching) { s.Lost = 1 },
+		"reordered":                 func(s *Switching) { s.UDP.OutOfOrder = 1 },
+		"an error":                  func(s *Switching) { s.Error = "iperf3 is not there" },
+	} {
+		s := good
+		spoil(&s)
+		if s.OK() {
+			t.Error(what)
+		}
+	}
+}
+
 func TestLastTable(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                                     "",

@@ -20,19 +20,22 @@ type Switching struct {
 	Changes int             `json:"changes"`
 	UDP     Rate            `json:"udp"`
 	Lost    uint64          `json:"lost_in_routers"`
+	Second  uint64          `json:"second_worker_packets"`
 	Before  []*apiv1.Worker `json:"-"` // of the host, before and after the stream
 	After   []*apiv1.Worker `json:"-"`
 	Top     string          `json:"-"` // last table of 'corelane worker top' during the stream
 	Error   string          `json:"error,omitempty"`
 }
 
-// OK says whether no packet was lost in the routers or reordered.
+// OK says whether both workers had packets, and none was lost in the routers or reordered.
 func (s Switching) OK() bool {
-	return s.Error == "" && s.Changes > 0 && s.UDP.PacketsPerSec > 0 && s.Lost == 0 && s.UDP.OutOfOrder == 0
+	return s.Error == "" && s.Changes > 0 && s.UDP.PacketsPerSec > 0 && s.Second > 0 && s.Lost == 0 &&
+		s.UDP.OutOfOrder == 0
 }
 
 const (
 	switchBps   = 40e6 // low enough for the socket of the receiving guest
+	switchFlows = 16   // so many that a hash gives some to each of two workers
 	switchEvery = 100 * time.Millisecond
 )
 
@@ -76,6 +79,14 @@ func (l *Lab) switching(ctx context.Context, p Path, s *Switching) (err error) {
 	if s.After, err = workersOf(ctx, client); err != nil {
 		return err
 	}
+	for _, w := range s.After {
+		if w.Id == extra {
+			s.Second = w.GetState().GetPackets()
+		}
+	}
+	if s.Second == 0 {
+		return errors.New("no packet reached the second worker, so that nothing was shown")
+	}
 	after, err := l.losses(ctx, p)
 	for _, n := range after.since(before).drops {
 		s.Lost += n
@@ -89,7 +100,7 @@ func (l *Lab) switchWhileStreaming(ctx context.Context, client *api.Client, p Pa
 	defer func() { s.Top = top() }()
 	go func() {
 		var err error
-		s.UDP, err = l.UDP(ctx, p, switchBps)
+		s.UDP, err = l.UDP(ctx, p, switchBps, switchFlows)
 		done <- err
 	}()
 	for {
