@@ -2,6 +2,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -27,6 +28,7 @@ var captureFlags = []fieldFlag{
 func newCaptureCmd(a *app) *cobra.Command {
 	req := &apiv1.CaptureRequest{}
 	var file string
+	var timeout time.Duration
 	points := map[apiv1.CapturePoint]*bool{}
 	cmd := verb("capture", "Copy packets to a file, to Wireshark or to the screen", `  corelane capture --port vm1
   corelane capture -w out.pcapng --filter 'udp port 6635' --count 1000
@@ -43,6 +45,11 @@ func newCaptureCmd(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if timeout > 0 {
+				limited, cancel := context.WithTimeout(ctx, timeout)
+				defer cancel()
+				ctx = limited
+			}
 			return a.capture(ctx, req, out)
 		})
 	cmd.Long = `Copy packets as they are received and sent, or with --drop those that are dropped, with the reason.
@@ -54,6 +61,7 @@ second are copied; the others are only counted, and the router handles them as u
 	points[apiv1.CapturePoint_CAPTURE_POINT_TX] = cmd.Flags().Bool("tx", false, "packets as sent")
 	points[apiv1.CapturePoint_CAPTURE_POINT_DROP] = cmd.Flags().Bool("drop", false,
 		"packets that are dropped, with the reason")
+	cmd.Flags().DurationVar(&timeout, "timeout", 0, "stop after this time, 10s (default: when interrupted)")
 	cmd.Flags().StringVarP(&file, "write", "w", "", "write a pcapng file, - is standard output")
 	_ = cmd.MarkFlagFilename("write", "pcapng")
 	return cmd
@@ -102,9 +110,11 @@ func (a *app) learnPorts(ctx context.Context) error {
 	return nil
 }
 
-// capture runs until the daemon has sent all, or until interrupted, which is its ordinary end.
+// capture runs until the daemon has sent all, or until interrupted or the time is over, which are its ordinary ends.
 func (a *app) capture(ctx context.Context, req *apiv1.CaptureRequest, out sink) error {
 	var packets, missed uint64
+	fmt.Fprintf(a.stderr, "capturing on %s; an interrupt (Ctrl-C) ends it\n",
+		cmp.Or(optional("port ", req.Port), "all ports"))
 	err := stream(ctx, a, apiv1.NewCaptureClient, apiv1.CaptureClient.Packets, req,
 		func(p *apiv1.CapturedPacket) error {
 			packets++

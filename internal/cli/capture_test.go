@@ -9,11 +9,13 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/gopacket/gopacket"
 	"github.com/gopacket/gopacket/layers"
 	"github.com/gopacket/gopacket/pcapgo"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/corelane/corelane/internal/api/apitest"
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
@@ -122,5 +124,22 @@ func TestTunnelsAreDecoded(t *testing.T) {
 		if got := port.LayerType(); got != want {
 			t.Errorf("port %d: %s, want %s", port, got, want)
 		}
+	}
+}
+
+// A capture ends when its time is over, although no packet comes.
+func TestCaptureTimeout(t *testing.T) {
+	s := fixture(t)
+	over := make(chan struct{})
+	s.Refuse = func(method string, _ proto.Message) error {
+		if method == "Capture.Packets" {
+			<-over
+		}
+		return nil
+	}
+	r := run(s, "", "capture", "--timeout", "50ms")
+	close(over)
+	if r.code != 0 || r.stdout != "" || !strings.Contains(r.stderr, "packets captured: 0;") {
+		t.Error(r)
 	}
 }
