@@ -93,7 +93,7 @@ func (d *detail) message(m protoreflect.Message, indent, path string) {
 			fmt.Fprintf(&d.out, "%s%s:\n", indent, name)
 			d.list(m.Get(f).List(), indent+"  ", path+"."+name)
 		case f.IsList():
-			fmt.Fprintf(&d.out, "%s%s: %s\n", indent, name, joined(f, m.Get(f).List()))
+			d.values(f, m.Get(f).List(), indent, name)
 		case f.Message() != nil:
 			fmt.Fprintf(&d.out, "%s%s:\n", indent, name)
 			d.message(m.Get(f).Message(), indent+"  ", path+"."+name)
@@ -135,6 +135,21 @@ func (d *detail) list(l protoreflect.List, indent, path string) {
 		fmt.Fprintf(&d.out, "%s- %s\n", indent, strings.Join(parts, ", "))
 	}
 }
+
+// values writes a list of single values on one line, or sentences on a line each.
+func (d *detail) values(f protoreflect.FieldDescriptor, l protoreflect.List, indent, name string) {
+	text := joined(f, l)
+	if f.Kind() != protoreflect.StringKind || len(text) <= longList || l.Len() == 1 {
+		fmt.Fprintf(&d.out, "%s%s: %s\n", indent, name, text)
+		return
+	}
+	fmt.Fprintf(&d.out, "%s%s:\n", indent, name)
+	for i := range l.Len() {
+		fmt.Fprintf(&d.out, "%s  - %s\n", indent, l.Get(i).String())
+	}
+}
+
+const longList = 70 // characters
 
 func joined(f protoreflect.FieldDescriptor, l protoreflect.List) string {
 	var parts []string

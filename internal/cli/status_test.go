@@ -80,3 +80,33 @@ func TestStatusWait(t *testing.T) {
 		t.Error(code, text)
 	}
 }
+
+// Of several workers each shows its longest loops only; of one all are shown.
+func TestLongestLoops(t *testing.T) {
+	s := fixture(t)
+	for i := range uint64(8) {
+		s.Latencies[0].Longest = append(s.Latencies[0].Longest, &apiv1.LongLoop{TimeNs: 1e18 + i, Ns: 1e9 * (1 + i%4)})
+	}
+	all, one := run(s, "", "worker", "latency").stdout, run(s, "", "worker", "latency", "0").stdout
+	if !strings.Contains(all, "... 6 more: corelane worker latency 0") || strings.Count(all, "4000 ms") != 2 {
+		t.Error(all)
+	}
+	if strings.Contains(one, "more:") || strings.Count(one, "1000 ms") != 2 {
+		t.Error(one)
+	}
+}
+
+// Sentences of a list have a line each; a few words share one.
+func TestDetailOfLists(t *testing.T) {
+	var d detail
+	steps := []string{"rule 5 of list web allows it", "meter gold, which port vm1 has, limits it", "it leaves by port vm2"}
+	d.message((&apiv1.FlowExplanation{Steps: steps}).ProtoReflect(), "", "")
+	if text := d.out.String(); !strings.Contains(text, "steps:\n  - rule 5 of list web allows it\n  - meter gold, ") {
+		t.Error(text)
+	}
+	d = detail{}
+	d.message((&apiv1.Port{Gateways: []string{"10.1.0.1/24", "10.2.0.1/24"}}).ProtoReflect(), "", "")
+	if text := d.out.String(); !strings.Contains(text, "gateways: 10.1.0.1/24, 10.2.0.1/24\n") {
+		t.Error(text)
+	}
+}

@@ -3,9 +3,11 @@ package cli
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -158,11 +160,13 @@ func latencyFrame(ctx context.Context, a *app, w io.Writer, req *apiv1.WorkerLat
 			}
 			return nil
 		}
-		return writeLatency(a, b, workers)
+		return writeLatency(a, b, workers, req.OneWorker)
 	})
 }
 
-func writeLatency(a *app, b *bufio.Writer, workers []*apiv1.WorkerLatency) error {
+const latencyLoops = 5 // of each of several workers
+
+func writeLatency(a *app, b *bufio.Writer, workers []*apiv1.WorkerLatency, one bool) error {
 	var rows []loopTimes
 	for _, l := range workers {
 		rows = append(rows, loopTimes{l, "busy", l.Busy}, loopTimes{l, "empty", l.Empty})
@@ -173,10 +177,20 @@ func writeLatency(a *app, b *bufio.Writer, workers []*apiv1.WorkerLatency) error
 	for _, l := range workers {
 		fmt.Fprintf(b, "\nworker %d: %d loops over %d us in %s%s\n", l.Worker, len(l.Longest), l.ThresholdUs,
 			time.Duration(l.SinceSeconds*float64(time.Second)).Round(time.Second), takenNote(l))
-		if len(l.Longest) > 0 {
-			if err := writeTable(a, b, longLoopColumns, l.Longest); err != nil {
-				return err
-			}
+		shown := l.Longest
+		if !one && len(shown) > latencyLoops {
+			shown = slices.Clone(shown)
+			slices.SortFunc(shown, func(a, b *apiv1.LongLoop) int { return cmp.Compare(b.Ns, a.Ns) })
+			shown = shown[:latencyLoops]
+		}
+		if len(shown) == 0 {
+			continue
+		}
+		if err := writeTable(a, b, longLoopColumns, shown); err != nil {
+			return err
+		}
+		if left := len(l.Longest) - len(shown); left > 0 {
+			fmt.Fprintf(b, "... %d more: corelane worker latency %d\n", left, l.Worker)
 		}
 	}
 	return nil

@@ -300,7 +300,7 @@ func (m top) details(b *bufio.Writer) {
 		fmt.Fprintf(b, "  dropped %s: %d%s\n", d.Reason, d.Packets, dropRate(s, d))
 	}
 	if m.loops != nil && m.loops.Worker == m.selected {
-		_ = writeLatency(m.a, b, []*apiv1.WorkerLatency{m.loops})
+		_ = writeLatency(m.a, b, []*apiv1.WorkerLatency{m.loops}, true)
 	}
 }
 
