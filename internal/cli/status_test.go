@@ -99,7 +99,8 @@ func TestLongestLoops(t *testing.T) {
 // Sentences of a list have a line each; a few words share one.
 func TestDetailOfLists(t *testing.T) {
 	var d detail
-	steps := []string{"rule 5 of list web allows it", "meter gold, which port vm1 has, limits it", "it leaves by port vm2"}
+	steps := []string{"rule 5 of list web allows it", "meter gold, which port vm1 has, limits it",
+		"it leaves by port vm2"}
 	d.message((&apiv1.FlowExplanation{Steps: steps}).ProtoReflect(), "", "")
 	if text := d.out.String(); !strings.Contains(text, "steps:\n  - rule 5 of list web allows it\n  - meter gold, ") {
 		t.Error(text)
