@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <unistd.h>
 
-#define PATIENCE_MS 60000
+#define PATIENCE_MS 180000
 #define PATIENCE_QUICK 20 // naps of 10 us, before those of a millisecond
 
 // Evaluates the condition until it holds. False: it did not hold within PATIENCE_MS. The naps are counted, so that time

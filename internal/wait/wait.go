@@ -23,8 +23,9 @@ func Until(ctx context.Context, pause time.Duration, f func() (done bool, err er
 }
 
 // Patience is how long a test waits for what must happen. It is no limit on how long something may take: the machine
-// may be busy.
-const Patience = time.Minute
+// may be busy, and kernels of virtual machines have been seen to leave threads that are ready without their CPU for a
+// minute.
+const Patience = 3 * time.Minute
 
 // Patiently is Until with the patience of a test.
 func Patiently(ctx context.Context, f func() (done bool, err error)) error {

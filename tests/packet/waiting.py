@@ -2,7 +2,9 @@
 """Waits for what must come true. How soon it does is no test's verdict, so all tests share one patience."""
 import time
 
-PATIENCE = 60  # seconds; a right program needs a small part of them on a machine that is not busy
+# Seconds. A right program needs a small part of them, but kernels of virtual machines have been seen to leave threads that are ready
+# without their CPU for a minute.
+PATIENCE = 180
 
 
 def wait_until(what, look, done=bool, pause=0.05):
