@@ -16,6 +16,7 @@
 #include "flow/taken_ports.h"
 #include "flow/tcp.h"
 #include "l3/icmp.h"
+#include "l3/path_mtu.h"
 #include "policy/service.h"
 #include "port/registry.h"
 
@@ -43,6 +44,9 @@ DROP_REASON(flow_changing, "Other workers kept creating and ending the packet's 
 			   "`corelane worker latency`.");
 DROP_REASON(flow_icmp_error_long,
 	    "An ICMP error about a flow is longer than RFC 1812 (576 bytes) or RFC 4443 (1,280 bytes) allow.");
+DROP_REASON(flow_icmp_error_mtu,
+	    "An ICMP error says that a packet of a flow is too big, with an MTU that no hop has: below 68 (IPv6: "
+	    "1,280) bytes, or one that the packet fits.");
 DROP_REASON(flow_icmp_error_rate,
 	    "More than 1,000 ICMP errors per second about flows came from one port, or from tunnels to one port.");
 DROP_REASON(flow_not_syn, "The first packet of a TCP connection is not a SYN, and TCP is set to strict.");
@@ -434,6 +438,33 @@ static bool flow_create_translate(struct work *w, const struct flow *f, unsigned
 	return flow_translate(w->m, f, dir);
 }
 
+// RFC 1191, section 4: zero says that the hop does not name its MTU. The receiver is told the next one that hops have, as
+// not all look for it.
+static bool flow_create_name_mtu(uint8_t *icmp, uint32_t length)
+{
+	unaligned_uint16_t *sum = (unaligned_uint16_t *)(icmp + 2), *mtu = (unaligned_uint16_t *)(icmp + 6);
+
+	if (*mtu == 0) {
+		*mtu = rte_cpu_to_be_16((uint16_t)path_mtu_plateau(length));
+		*sum = (uint16_t)~ip_fold((uint64_t)(uint16_t) ~*sum + *mtu);
+	}
+	return rte_be_to_cpu_16(*mtu) >= 68 && rte_be_to_cpu_16(*mtu) < length;
+}
+
+// Whether the MTU is one that a hop which refuses the quoted packet may have. l4: offset of the ICMP header, behind
+// which the quoted IP header is whole.
+static bool flow_create_mtu_is_plausible(struct rte_mbuf *m, unsigned l4, const bool v6)
+{
+	uint8_t *icmp = rte_pktmbuf_mtod_offset(m, uint8_t *, l4), *quote = icmp + 8;
+	uint32_t mtu = rte_be_to_cpu_32(*(unaligned_uint32_t *)(icmp + 4));
+
+	if (v6)
+		return icmp[0] != 2 ||
+		       (mtu >= PATH_MTU_MIN6 && mtu < 40u + rte_be_to_cpu_16(*(unaligned_uint16_t *)(quote + 4)));
+	return icmp[0] != 3 || icmp[1] != 4 ||
+	       flow_create_name_mtu(icmp, rte_be_to_cpu_16(*(unaligned_uint16_t *)(quote + 2)));
+}
+
 // ICMP errors that refer to an allowed flow bypass the rules, so their length and rate are limited. They neither count
 // as packets of the flow nor keep it alive: anyone who knows the 5-tuple can forge them.
 static edge_t flow_create_pass_error(struct work *w, flow_entry_t e, const bool v6)
@@ -449,6 +480,8 @@ static edge_t flow_create_pass_error(struct work *w, flow_entry_t e, const bool 
 		return EDGE_DROP;
 	if (!flow_quota_error(tunnel ? f->owner : m->port, tunnel))
 		return drop(m, flow_icmp_error_rate);
+	if (!flow_create_mtu_is_plausible(m, w->p.l4, v6))
+		return drop(m, flow_icmp_error_mtu);
 	if (w->bridged)
 		return flow_create_bridge(w);
 	return forward_by(m, w->md, rcu_read(nexthop_table[f->dir[e & 1].nexthop]),

@@ -235,6 +235,102 @@ static void the_largest_pool(void **state)
 	}
 }
 
+static void be(uint8_t *p, uint32_t value, unsigned n)
+{
+	while (n-- > 0) {
+		p[n] = (uint8_t)value;
+		value >>= 8;
+	}
+}
+
+static const struct flow *only(void)
+{
+	uint32_t i = 1;
+
+	while (flows[i].state != FLOW_LIVE)
+		i++;
+	return &flows[i];
+}
+
+// A hop's ICMP error "too big" about the only flow's packet of this length, as it left.
+static struct rte_mbuf *too_big(const struct pool *p, uint16_t length, uint32_t mtu)
+{
+	struct packet packet = {.src = p->v6 ? "2001:db8:1::fe" : "198.51.100.254",
+				.dst = p->v6 ? "2001:db8:9::9" : "198.51.100.9",
+				.proto = p->v6 ? IPPROTO_ICMPV6 : IPPROTO_ICMP,
+				.payload = 8 + (p->v6 ? 40 : 20) + 8};
+	struct rte_mbuf *m = router_packet(RED, &packet);
+	unsigned hlen = p->v6 ? 40 : 20, n = p->v6 ? 16 : 4, at = p->v6 ? 8 : 12;
+	uint8_t *icmp = rte_pktmbuf_mtod_offset(m, uint8_t *, hlen), *quote = icmp + 8;
+	struct flow_key sent = flow_key_reverse(&only()->dir[1].key);
+
+	memset(icmp, 0, packet.payload);
+	icmp[0] = p->v6 ? 2 : 3;
+	icmp[1] = p->v6 ? 0 : 4;
+	be(icmp + (p->v6 ? 4 : 6), mtu, p->v6 ? 4 : 2);
+	quote[0] = p->v6 ? 0x60 : 0x45;
+	be(quote + (p->v6 ? 4 : 2), p->v6 ? length - 40u : length, 2);
+	quote[p->v6 ? 6 : 9] = IPPROTO_UDP;
+	memcpy(quote + at, p->v6 ? sent.src6 : (const uint8_t *)&sent.src4, n);
+	memcpy(quote + at + n, p->v6 ? sent.dst6 : (const uint8_t *)&sent.dst4, n);
+	memcpy(quote + hlen, &sent.src_port, 2);
+	memcpy(quote + hlen + 2, &sent.dst_port, 2);
+	be(icmp + 2,
+	   (uint16_t)~router_sum(icmp, packet.payload,
+				 p->v6 ? router_sum(icmp - 32, 32, packet.payload + IPPROTO_ICMPV6) : 0),
+	   2);
+	m->port = RED1;
+	return m;
+}
+
+// want: the MTU that the guest is told, 0: none.
+static void assert_told(const struct pool *p, uint16_t length, uint32_t mtu, uint32_t want)
+{
+	struct rte_mbuf *m = too_big(p, length, mtu);
+	const uint8_t *at = rte_pktmbuf_mtod_offset(m, const uint8_t *, p->v6 ? 44 : 24);
+	const char *edge = node_test_one(p->v6 ? "flow6_create" : "flow4_create", m);
+
+	if (want == 0) {
+		assert_string_equal(edge, "drop");
+		assert_string_equal(node_test_reason(m), "flow_icmp_error_mtu");
+	} else {
+		assert_string_equal(edge, "port_output");
+		assert_int_equal(rte_be_to_cpu_32(*(const unaligned_uint32_t *)at), want);
+		assert_true(router_l4_ok(m, 0));
+	}
+	rte_pktmbuf_free(m);
+}
+
+// What a hop cannot mean does not reach the guest, and what it does not say is said for it.
+static void mtu_of_a_hop(void **state)
+{
+	static const uint16_t impossible4[] = {1, 67, 1500, 1501, 65535};
+	static const uint32_t impossible6[] = {0, 1, 1279, 1500, 65535, 65536, UINT32_MAX};
+	struct pool p = {.proto = IPPROTO_UDP, .first = 5000, .n = 1};
+	unsigned i;
+
+	pool_add(&p);
+	assert_null(pool_send(&p, 7));
+	for (i = 0; i < RTE_DIM(impossible4); i++)
+		assert_told(&p, 1500, impossible4[i], 0);
+	assert_told(&p, 1500, 1499, 1499);
+	assert_told(&p, 1500, 68, 68);
+	assert_told(&p, 1500, 0, 1492);
+	assert_told(&p, 1492, 0, 1006);
+	assert_told(&p, 69, 0, 68);
+	assert_told(&p, 68, 0, 0);
+	assert_told(&p, 28, 0, 0);
+	pool_forget();
+	p.v6 = true;
+	pool_add(&p);
+	assert_null(pool_send(&p, 7));
+	for (i = 0; i < RTE_DIM(impossible6); i++)
+		assert_told(&p, 1500, impossible6[i], 0);
+	assert_told(&p, 1500, 1280, 1280);
+	assert_told(&p, 1500, 1499, 1499);
+	pool_forget();
+}
+
 static int setup(void **state)
 {
 	unsigned i;
@@ -256,6 +352,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(random_pools),
 		cmocka_unit_test(the_largest_pool),
+		cmocka_unit_test(mtu_of_a_hop),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

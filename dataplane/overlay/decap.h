@@ -16,10 +16,10 @@
 #include "overlay/overlay.h"
 #include "port/registry.h"
 
-enum { DECAP_IP4 = 1, DECAP_IP6, DECAP_BRIDGE, DECAP_FLOW4, DECAP_FLOW6 };
+enum { DECAP_IP4 = 1, DECAP_IP6, DECAP_BRIDGE, DECAP_FLOW4, DECAP_FLOW6, DECAP_HOST };
 #define DECAP_NEXT                                                                                 \
 	[DECAP_IP4] = "ip4_forward", [DECAP_IP6] = "ip6_forward", [DECAP_BRIDGE] = "bridge_input", \
-	[DECAP_FLOW4] = "flow4_lookup", [DECAP_FLOW6] = "flow6_lookup"
+	[DECAP_FLOW4] = "flow4_lookup", [DECAP_FLOW6] = "flow6_lookup", [DECAP_HOST] = "host_output"
 
 // Reasons that several decapsulations share (decap.c).
 extern const struct drop_reason *const decap_truncated,
@@ -40,6 +40,12 @@ bool decap_mark_frame(struct rte_mbuf *m); // the same for the IP packet in a fr
 // contradict the packet's mark (decap_segment).
 bool decap_whole(struct rte_mbuf *m, bool frame);
 bool decap_udp_ok(const struct rte_mbuf *m, const struct rte_udp_hdr *udp); // verifies a checksum that is not zero
+
+// A packet that is no tunnel's of this router, before it was changed: the kernel may have tunnels of its own on a fabric
+// port with a host port. Otherwise it is dropped. decap_unknown: its label or VNI is unknown, so that it is the kernel's
+// only if no tunnel leads to its source.
+edge_t decap_kernel(struct rte_mbuf *m, const struct drop_reason *reason);
+edge_t decap_unknown(struct rte_mbuf *m, const struct drop_reason *reason);
 
 // Applies the target's flags. Returns false if the packet's outer source is not accepted (decap_source).
 bool decap_flags(struct rte_mbuf *m, uint32_t tunnel_id, uint32_t target);
@@ -126,7 +132,7 @@ static inline edge_t decap_vni_frame(struct rte_mbuf *m, struct pkt_meta *md, un
 
 	switch (TARGET_KIND(target)) {
 	case TARGET_NONE:
-		return drop_as(m, unknown);
+		return decap_unknown(m, unknown);
 	case TARGET_BRIDGE:
 		return decap_to(m, md, TUNNEL_ID_VNI(md->arg), target, at);
 	default:
