@@ -2,7 +2,6 @@
 // Decapsulation: drop reasons, ECN and TTL, checksums.
 #include "overlay/decap.h"
 
-#include "l3/tunnel_end.h"
 #include "offload/whole.h"
 
 DROP_REASON(tunnel_truncated, "The packet from the tunnel ends before the headers that it announces.");
@@ -27,22 +26,6 @@ const struct drop_reason *const decap_udp_checksum = &drop_tunnel_udp_checksum;
 const struct drop_reason *const decap_nexthop = &drop_tunnel_nexthop_gone;
 const struct drop_reason *const decap_source = &drop_tunnel_source;
 const struct drop_reason *const decap_segment = &drop_tunnel_segment;
-
-edge_t decap_kernel(struct rte_mbuf *m, const struct drop_reason *reason)
-{
-	const struct port_fwd *f = rcu_read(port_fwds[m->port % PORT_MAX]);
-
-	return f && f->host ? DECAP_HOST : drop_as(m, reason);
-}
-
-edge_t decap_unknown(struct rte_mbuf *m, const struct drop_reason *reason)
-{
-	const uint8_t *outer = RTE_PTR_ADD(m->buf_addr, meta(m)->outer);
-	bool v4 = (outer[0] >> 4) == 4;
-	struct ip_addr source = v4 ? ip4_addr(*(const unaligned_uint32_t *)(outer + 12)) : ip6_addr(outer + 8);
-
-	return tunnel_end_find(&source) ? drop_as(m, reason) : decap_kernel(m, reason);
-}
 
 // RFC 6040, section 4.2: the outgoing ECN field for an inner and an outer one; -1 = drop.
 static int combine_ecn(uint8_t inner, uint8_t outer)

@@ -87,7 +87,7 @@ static inline edge_t mplsogre_one(struct rte_mbuf *m)
 	if (unlikely(m->data_len < md->l3 + 4u))
 		return drop_as(m, decap_truncated);
 	if (unlikely(gre[1] != ETHERTYPE_MPLS))
-		return decap_kernel(m, &drop_gre_not_mpls);
+		return decap_not_mine(m, DECAP_KERNEL, &drop_gre_not_mpls);
 	if (unlikely(gre[0] & (GRE_ROUTING | GRE_RFC1701 | GRE_VERSION)))
 		return drop(m, gre_bad_header);
 	if (unlikely((gre[0] & GRE_CHECKSUM) && !gre_checksum_ok(m, md->l3)))
