@@ -5,6 +5,7 @@
 #include <netinet/in.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <rte_ether.h>
 #include <rte_ip.h>
@@ -31,6 +32,23 @@ static inline bool eth_same(const struct rte_ether_addr *a, const struct rte_eth
 static inline bool eth_is_tagged(const struct rte_ether_hdr *eth)
 {
 	return eth->ether_type == RTE_BE16(RTE_ETHER_TYPE_VLAN) || eth->ether_type == RTE_BE16(RTE_ETHER_TYPE_QINQ);
+}
+
+// Removes n bytes behind the MAC addresses.
+static inline void eth_untag(struct rte_mbuf *m, unsigned n)
+{
+	char *start = rte_pktmbuf_mtod(m, char *);
+
+	memmove(start + n, start, 2 * RTE_ETHER_ADDR_LEN);
+	rte_pktmbuf_adj(m, (uint16_t)n);
+}
+
+// Whether a frame, whose Ethernet header is whole, has a tag with id 0: it says a priority and no VLAN (IEEE 802.1Q).
+static inline bool eth_has_priority_tag(const struct rte_mbuf *m, const struct rte_ether_hdr *eth)
+{
+	const struct rte_vlan_hdr *tag = (const struct rte_vlan_hdr *)(eth + 1);
+
+	return eth_is_tagged(eth) && m->data_len >= sizeof(*eth) + sizeof(*tag) && !(tag->vlan_tci & RTE_BE16(0xfff));
 }
 
 static inline rte_be16_t eth_type_of_ip(const uint8_t *ip)

@@ -7,9 +7,11 @@
 
 #include "base/eth.h"
 #include "base/rcu.h"
+#include "flow/packet.h"
 #include "graph/node.h"
 #include "l3/encap.h"
 #include "l3/ip_header.h"
+#include "l3/path_mtu.h"
 #include "l3/tunnel_end.h"
 #include "l3/underlay.h"
 #include "port/registry.h"
@@ -98,6 +100,15 @@ static inline edge_t fabric_input_fragment6(struct rte_mbuf *m, const struct por
 				     at + (unsigned)sizeof(*ext));
 }
 
+// An ICMP message belongs to who sent the packet that it is about: beside a host port, the router has sent those of its
+// tunnels, and the kernel all others.
+static __rte_noinline bool fabric_icmp_is_mine(const struct rte_mbuf *m, const struct port_fwd *f, unsigned l3,
+					       unsigned l4, bool v6)
+{
+	return f->host == 0 || (m->data_len > l4 && icmp_is_error(*rte_pktmbuf_mtod_offset(m, uint8_t *, l4), v6) &&
+				path_mtu_quotes_tunnel(m, l3, l4, v6));
+}
+
 static __rte_always_inline edge_t fabric_by_protocol(struct rte_mbuf *m, struct pkt_meta *md, const struct port_fwd *f,
 						     uint8_t proto, unsigned l3, unsigned l4, const bool v6)
 {
@@ -108,7 +119,7 @@ static __rte_always_inline edge_t fabric_by_protocol(struct rte_mbuf *m, struct 
 		md->l3 = (uint8_t)l4;
 		return (edge_t)(DECAP - 1 + encap_by_proto[proto]);
 	}
-	if ((proto == IPPROTO_ICMP || proto == IPPROTO_ICMPV6) && !f->host) {
+	if ((proto == IPPROTO_ICMP || proto == IPPROTO_ICMPV6) && fabric_icmp_is_mine(m, f, l3, l4, v6)) {
 		md->l3 = (uint8_t)l3;
 		return LOCAL;
 	}

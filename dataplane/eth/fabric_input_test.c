@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -371,8 +372,111 @@ static void fragments_for_the_kernel(void **state)
 	m = proto(&v6, IPPROTO_FRAGMENT);
 	memcpy(rte_pktmbuf_mtod_offset(m, uint8_t *, 54), "\x11\0\0\x08\0\0\0\x07\0\0\x19\xeb", 12);
 	assert_edge(m, "host_output");
+}
+
+// --- ICMP errors beside a host port belong to who sent the packet that they quote. ---
+
+static uint64_t seed;
+
+static uint32_t any(uint32_t n)
+{
+	seed = seed * 6364136223846793005u + 1442695040888963407u;
+	return (uint32_t)(seed >> 33) % n;
+}
+
+struct quoted {
+	bool v6;
+	struct ip_addr src, dst;
+	uint8_t proto, type;
+	uint16_t port;
+	bool mine;
+};
+
+static struct quoted any_quote(void)
+{
+	static const uint8_t errors4[] = {3, 11, 12}, errors6[] = {1, 2, 3, 4};
+	static const uint16_t tunnels[] = {6635, 4789, 6081}, others[] = {53, 179, 4790};
+	struct quoted q = {.v6 = any(2), .mine = true, .proto = any(3) ? IPPROTO_UDP : IPPROTO_GRE};
+
+	q.type = q.v6 ? errors6[any(RTE_DIM(errors6))] : errors4[any(RTE_DIM(errors4))];
+	q.src = router_addr(q.v6 ? v6.dst : v4.dst);
+	q.dst = router_addr(q.v6 ? v6.src : v4.src);
+	q.port = tunnels[any(RTE_DIM(tunnels))];
+	q.mine = any(2);
+	if (q.mine)
+		return q;
+	switch (any(4)) {
+	case 0: // a tunnel of the kernel's own
+		q.dst = router_addr(q.v6 ? "2001:db8:f::77" : "203.0.113.77");
+		break;
+	case 1: // another address of the kernel
+		q.src = router_addr(q.v6 ? "2001:db8::77" : "192.0.2.77");
+		break;
+	case 2:
+		q.proto = any(2) ? IPPROTO_TCP : IPPROTO_SCTP;
+		break;
+	default:
+		q.proto = IPPROTO_UDP;
+		q.port = others[any(RTE_DIM(others))];
+	}
+	return q;
+}
+
+static struct rte_mbuf *icmp_about(const struct quoted *q)
+{
+	unsigned hlen = q->v6 ? 40 : 20, n = q->v6 ? 16 : 4, at = q->v6 ? 8 : 12;
+	struct packet p = q->v6 ? v6 : v4;
+	struct rte_mbuf *m;
+	uint8_t *icmp, *ip;
+
+	p.proto = q->v6 ? IPPROTO_ICMPV6 : IPPROTO_ICMP;
+	p.src = q->v6 ? "2001:db8:f::fe" : "203.0.113.254"; // the hop
+	p.payload = 8 + hlen + 8;
+	m = router_frame(FABRIC0, PORT, HOST, &p);
+	icmp = rte_pktmbuf_mtod_offset(m, uint8_t *, 14 + hlen);
+	ip = icmp + 8;
+	memset(icmp, 0, p.payload);
+	icmp[0] = q->type;
+	ip[0] = q->v6 ? 0x60 : 0x45;
+	ip[q->v6 ? 6 : 9] = q->proto;
+	memcpy(ip + at, q->src.bytes, n);
+	memcpy(ip + at + n, q->dst.bytes, n);
+	ip[hlen + 2] = (uint8_t)(q->port >> 8);
+	ip[hlen + 3] = (uint8_t)q->port;
+	return m;
+}
+
+// CORELANE_ICMP_SEED=N runs number N alone.
+static void errors_belong_to_the_sender(void **state)
+{
+	const char *only = getenv("CORELANE_ICMP_SEED");
+	unsigned i, first = only ? (unsigned)atoi(only) : 1, end = only ? first : 2000;
+
+	router_tunnel(FREE_ID, "mplsoudp", v4.src, 100);
+	router_tunnel(FREE_ID + 1, "mplsoudp", v6.src, 100);
+	for (i = first; i <= end; i++) {
+		const char *edge;
+		struct rte_mbuf *m;
+		struct quoted q;
+
+		seed = i;
+		q = any_quote();
+		m = icmp_about(&q);
+		edge = node_test_one("fabric_input", m);
+		if (strcmp(edge, q.mine ? "ip_local" : "host_output") != 0)
+			fail_msg("seed %u: IPv%u, ICMP type %u about protocol %u to port %u goes to %s", i,
+				 q.v6 ? 6 : 4, q.type, q.proto, q.port, edge);
+		rte_pktmbuf_free(m);
+	}
+	assert_int_equal(nexthop_del(FREE_ID, NULL), 0);
+	assert_int_equal(nexthop_del(FREE_ID + 1, NULL), 0);
+}
+
+static void the_host_port_goes(void **state)
+{
 	assert_int_equal(port_del("host0", &(struct error){0}), 0);
 	assert_dropped(proto(&v4, IPPROTO_TCP), "fabric_protocol");
+	assert_edge(proto(&v4, IPPROTO_ICMP), "ip_local");
 }
 
 int main(void)
@@ -391,6 +495,8 @@ int main(void)
 		cmocka_unit_test(vlans),
 		cmocka_unit_test(for_the_kernel),
 		cmocka_unit_test(fragments_for_the_kernel),
+		cmocka_unit_test(errors_belong_to_the_sender),
+		cmocka_unit_test(the_host_port_goes),
 	};
 
 	return cmocka_run_group_tests(tests, router_setup, router_teardown);

@@ -12,11 +12,10 @@
 #include "graph/node.h"
 #include "port/registry.h"
 
-enum { IP4 = 1, IP6, ARP, ND, BRIDGE, FLOW4, FLOW6, BOOT };
+enum { IP4 = 1, IP6, ARP, ND, BRIDGE, FLOW4, FLOW6, BOOT, RARE };
 
 DROP_REASON(eth_truncated, "The frame is shorter than an Ethernet header.");
 DROP_REASON(eth_bad_source, "The frame's source MAC is a multicast address or zero.");
-DROP_REASON(eth_spoofed_gateway, "The guest sent a frame with the virtual gateway's MAC as its own source.");
 DROP_REASON(eth_claims_gateway,
 	    "The guest told another guest, in ARP or neighbour discovery, that the gateway's address is its own.");
 DROP_REASON(eth_not_for_gateway,
@@ -25,8 +24,6 @@ DROP_REASON(eth_multicast_ignored,
 	    "The frame is multicast or broadcast, which a guest's system sends by itself. No DHCP server "
 	    "or other receiver is on this port, because it is in no bridge domain.");
 DROP_REASON(eth_unknown_type, "The frame carries neither IPv4, IPv6 nor ARP, and the port is in no bridge domain.");
-DROP_REASON(eth_vlan_tagged,
-	    "The guest sent a VLAN-tagged frame, and its port has neither sub-ports nor a bridge domain.");
 DROP_REASON(port_unconfigured, "The port's configuration was being removed while the packet came in.");
 
 static inline edge_t tenant_input_routed(struct rte_mbuf *m, struct pkt_meta *md, const struct rte_ether_hdr *eth,
@@ -92,9 +89,9 @@ static inline edge_t tenant_one(struct rte_mbuf *m)
 	if (unlikely(src == 0 || rte_is_multicast_ether_addr(&eth->src_addr)))
 		return drop(m, eth_bad_source);
 	if (unlikely(src == mac))
-		return drop(m, eth_spoofed_gateway);
-	if (unlikely(eth->ether_type == RTE_BE16(RTE_ETHER_TYPE_VLAN) && bridge == UINT16_MAX))
-		return drop(m, eth_vlan_tagged);
+		return RARE;
+	if (unlikely(eth->ether_type != RTE_BE16(RTE_ETHER_TYPE_IPV4)) && eth_is_tagged(eth))
+		return RARE;
 	if (unlikely(f->source_check != SOURCE_CHECK_NONE)) {
 		const struct drop_reason *why = source_check(m, f);
 
@@ -110,6 +107,6 @@ static inline edge_t tenant_one(struct rte_mbuf *m)
 	return not_for_gateway(m, md, f, eth);
 }
 
-NODE_EACH(tenant_input,
-	  tenant_one, [IP4] = "ip4_forward", [IP6] = "ip6_forward", [ARP] = "arp_input", [ND] = "nd_input",
-	  [BRIDGE] = "bridge_input", [FLOW4] = "flow4_lookup", [FLOW6] = "flow6_lookup", [BOOT] = "boot_input");
+NODE_EACH(tenant_input, tenant_one, [IP4] = "ip4_forward", [IP6] = "ip6_forward", [ARP] = "arp_input",
+	  [ND] = "nd_input", [BRIDGE] = "bridge_input", [FLOW4] = "flow4_lookup", [FLOW6] = "flow6_lookup",
+	  [BOOT] = "boot_input", [RARE] = "tenant_rare");

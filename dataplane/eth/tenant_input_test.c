@@ -46,9 +46,18 @@ static struct rte_mbuf *with_type(uint16_t port, const char *dst, const char *sr
 	return m;
 }
 
+static const char *enter(struct rte_mbuf *m)
+{
+	const char *edge = node_test_one("tenant_input", m);
+
+	while (edge && (strcmp(edge, "tenant_rare") == 0 || strcmp(edge, "tenant_input") == 0))
+		edge = node_test_one(edge, m);
+	return edge;
+}
+
 static void assert_edge(struct rte_mbuf *m, const char *edge)
 {
-	const char *got = node_test_one("tenant_input", m);
+	const char *got = enter(m);
 
 	assert_non_null(got);
 	assert_string_equal(got, edge);
@@ -57,7 +66,7 @@ static void assert_edge(struct rte_mbuf *m, const char *edge)
 
 static void assert_dropped(struct rte_mbuf *m, const char *reason)
 {
-	assert_string_equal(node_test_one("tenant_input", m), "drop");
+	assert_string_equal(enter(m), "drop");
 	assert_string_equal(node_test_reason(m), reason);
 	rte_pktmbuf_free(m);
 }
@@ -125,6 +134,59 @@ static void bridged(void **state)
 	assert_dropped(router_frame(RED0, ALL, GUEST, &v4), "eth_multicast_ignored");
 	assert_dropped(icmp6(RED0, "33:33:00:00:00:01", 128), "eth_multicast_ignored");
 	assert_dropped(with_type(RED0, GATEWAY, GUEST, RTE_ETHER_TYPE_VLAN), "eth_vlan_tagged");
+}
+
+// VRRP and CARP with group 1 have the gateway's MAC. On a bridge without a gateway it is a guest's.
+static void virtual_router_of_a_guest(void **state)
+{
+	assert_edge(router_frame(LAN0, "01:00:5e:00:00:12", GATEWAY, &v4), "bridge_input");
+	assert_edge(router_frame(LAN0, OTHER, GATEWAY, &v4), "bridge_input");
+	assert_edge(with_type(LAN0, ALL, GATEWAY, RTE_ETHER_TYPE_ARP), "bridge_input");
+	assert_dropped(with_type(IRB0, ALL, GATEWAY, RTE_ETHER_TYPE_ARP), "eth_spoofed_gateway");
+}
+
+static struct rte_mbuf *tag(struct rte_mbuf *m, uint16_t type, uint16_t tci)
+{
+	uint8_t *old = rte_pktmbuf_mtod(m, uint8_t *), *new = (uint8_t *)rte_pktmbuf_prepend(m, 4);
+	const uint8_t bytes[] = {(uint8_t)(type >> 8), (uint8_t)type, (uint8_t)(tci >> 8), (uint8_t)tci};
+
+	memmove(new, old, 12);
+	memcpy(new + 12, bytes, 4);
+	return m;
+}
+
+// A tag with id 0 says a priority and no VLAN.
+static void priority_tags(void **state)
+{
+	static const uint16_t types[] = {RTE_ETHER_TYPE_VLAN, RTE_ETHER_TYPE_QINQ};
+	struct packet other = {.src = "10.0.0.9", .dst = "10.0.0.3"};
+	struct rte_mbuf *m;
+	unsigned i;
+
+	for (i = 0; i < RTE_DIM(types); i++) {
+		m = tag(router_frame(RED0, GATEWAY, GUEST, &v4), types[i], 0xa000);
+		assert_string_equal(enter(m), "ip4_forward");
+		assert_int_equal(m->pkt_len, 14 + 46);
+		assert_int_equal(rte_pktmbuf_mtod(m, struct rte_ether_hdr *)->ether_type,
+				 RTE_BE16(RTE_ETHER_TYPE_IPV4));
+		rte_pktmbuf_free(m);
+		assert_edge(tag(router_frame(RED0, GATEWAY, GUEST, &v6), types[i], 0xa000), "ip6_forward");
+		assert_edge(tag(with_type(IRB0, ALL, GUEST, RTE_ETHER_TYPE_ARP), types[i], 0), "arp_input");
+		assert_edge(tag(router_frame(IRB0, GATEWAY, GUEST, &v4), types[i], 0xa000), "ip4_forward");
+		assert_dropped(tag(router_frame(RED0, GATEWAY, GUEST, &other), types[i], 0xa000), "source_address");
+		assert_dropped(tag(router_frame(BLUE0, GATEWAY, GUEST, &v4), types[i], 5), "eth_vlan_tagged");
+		assert_dropped(tag(tag(router_frame(BLUE0, GATEWAY, GUEST, &v4), RTE_ETHER_TYPE_VLAN, 5), types[i], 0),
+			       "eth_vlan_tagged");
+		assert_edge(tag(router_frame(IRB0, OTHER, GUEST, &v4), types[i], 5), "bridge_input");
+		assert_dropped(tag(router_frame(IRB0, GATEWAY, GUEST, &v4), types[i], 5), "eth_gateway_tagged");
+		m = tag(router_frame(LAN0, OTHER, GUEST, &v4), types[i], 0xa000);
+		assert_string_equal(enter(m), "bridge_input");
+		assert_int_equal(m->pkt_len, 18 + 46); // a bridge carries it
+		rte_pktmbuf_free(m);
+	}
+	m = tag(router_frame(BLUE0, GATEWAY, GUEST, &v4), RTE_ETHER_TYPE_VLAN, 0);
+	m->data_len = m->pkt_len = 16; // ends within the tag
+	assert_dropped(m, "eth_vlan_tagged");
 }
 
 static void bad_frames(void **state)
@@ -305,6 +367,8 @@ int main(void)
 		cmocka_unit_test(bridged),
 		cmocka_unit_test_setup_teardown(bad_frames, unchecked, checked),
 		cmocka_unit_test(claims_of_the_gateway),
+		cmocka_unit_test(virtual_router_of_a_guest),
+		cmocka_unit_test(priority_tags),
 		cmocka_unit_test(frames_of_802_3),
 		cmocka_unit_test(strict_where_the_guest_is_known),
 		cmocka_unit_test(guards_of_a_bridge),

@@ -2,8 +2,6 @@
 // vlan_input: frames from a port that has sub-ports. The tags of a frame name its sub-port, and are removed; from here
 // on it is as if the frame had come in by a device of its own. Frames without a tag are the port's own.
 // Reads: port.  Writes: port, flags.  Next: tenant_input.
-#include <string.h>
-
 #include "base/eth.h"
 #include "base/rcu.h"
 #include "graph/capture.h"
@@ -37,14 +35,6 @@ static inline const struct rte_vlan_hdr *vlan_input_tag(const struct rte_mbuf *m
 static inline unsigned vlan_input_id(const struct rte_vlan_hdr *tag)
 {
 	return rte_be_to_cpu_16(tag->vlan_tci) & (TAGS - 1);
-}
-
-static inline void vlan_input_untag(struct rte_mbuf *m, unsigned n)
-{
-	char *start = rte_pktmbuf_mtod(m, char *);
-
-	memmove(start + n, start, 2 * RTE_ETHER_ADDR_LEN);
-	rte_pktmbuf_adj(m, (uint16_t)n);
 }
 
 // Returns the id of the sub-port and the length of its tags, 0 if there is none. The frame has a tag.
@@ -102,16 +92,16 @@ static inline edge_t vlan_input_one(struct rte_mbuf *m)
 
 	if (unlikely(t == NULL) || !vlan_input_tagged(m))
 		return TENANT;
-	// A tag with id 0 has only a priority. What is behind it may have a tag all the same.
-	if (m->data_len >= sizeof(struct rte_ether_hdr) + TAG && unlikely(vlan_input_id(vlan_input_tag(m, 0)) == 0)) {
-		vlan_input_untag(m, TAG);
+	// What is behind a priority may have a tag all the same.
+	if (unlikely(eth_has_priority_tag(m, rte_pktmbuf_mtod(m, const struct rte_ether_hdr *)))) {
+		eth_untag(m, TAG);
 		if (!vlan_input_tagged(m))
 			return TENANT;
 	}
 	id = vlan_input_find(t, m, &tags);
 	if (unlikely(id == 0))
 		return drop(m, vlan_unknown);
-	vlan_input_untag(m, tags);
+	eth_untag(m, tags);
 	return vlan_input_enter(m, id);
 }
 

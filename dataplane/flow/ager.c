@@ -7,6 +7,7 @@
 
 #include "flow/flow_private.h"
 #include "flow/quota.h"
+#include "flow/taken_ports.h"
 #include "flow/tcp.h"
 #include "policy/service.h"
 #include "worker/worker.h"
@@ -65,6 +66,8 @@ static void ager_end(struct flow *const *f, unsigned n)
 		struct flow *gone = flow_of(entries[i]);
 
 		flow_quota_return(worker, gone->owner);
+		if (gone->nat)
+			taken_ports_forget(&gone->dir[1].key);
 		if (nat_is_endpoint(gone->nat))
 			ager_count_service(gone);
 		if (gone->born_denied)

@@ -146,7 +146,7 @@ static const struct nexthop *way_out(const struct flow_question *q, struct flow_
 	a->nexthop = nh ? nh->id : decide_route(q, &a->out, &nh);
 	if (q->keep || !translated || (nh && nh->kind == NH_LOCAL))
 		return nh;
-	nat_source(&q->key, &a->out, flow_spread_hash(&q->key), &a->nat);
+	nat_source(&q->key, &a->out, (uint32_t)flow_key_hash(&q->key), &a->nat);
 	if (a->out.zone != zone)
 		a->nexthop = decide_route(q, &a->out, &nh);
 	return nh;

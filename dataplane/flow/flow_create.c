@@ -13,13 +13,16 @@
 #include "flow/flow_private.h"
 #include "flow/fragment.h"
 #include "flow/quota.h"
+#include "flow/taken_ports.h"
 #include "flow/tcp.h"
 #include "l3/icmp.h"
+#include "l3/path_mtu.h"
 #include "policy/service.h"
 #include "port/registry.h"
 
-#define AHEAD 32u     // packets parsed and prefetched ahead
-#define PORT_TRIES 64 // source ports tried for a translated flow
+#define AHEAD 32u      // packets parsed and prefetched ahead
+#define PORT_GUESSES 4 // source ports tried for a translated flow before the search looks what is known to be in use
+#define PORT_TRIES 256 // and those tried then
 #define AGAIN_MAX 4
 #define ICMP_ERROR_MAX4 576  // RFC 1812 4.3.2.3: bytes of an ICMP error with its IP header
 #define ICMP_ERROR_MAX6 1280 // RFC 4443 2.4(c)
@@ -29,6 +32,10 @@ DROP_REASON(flow_table_full,
 	    "No flow was free, or no slot for it in the table. See `corelane flow count`; `corelane flow resize` "
 	    "makes room.");
 DROP_REASON(flow_nat_exhausted, "No source port of the translation pool was free towards this destination.");
+DROP_REASON(flow_nat_crowded, "The search for a free source port of the translation pool ended at its bound; the next "
+			      "packets continue it. Few ports are free towards this destination.");
+DROP_REASON(flow_nat_in_use, "The flow has no port that translation can change, and another flow has its outside "
+			     "address towards this destination.");
 DROP_REASON(flow_nat_no_route, "A translation rule matches, but there is no route to the destination after it.");
 DROP_REASON(flow_no_first_fragment,
 	    "A later fragment arrived before the first fragment of its packet, and only the first one has the ports.");
@@ -37,6 +44,9 @@ DROP_REASON(flow_changing, "Other workers kept creating and ending the packet's 
 			   "`corelane worker latency`.");
 DROP_REASON(flow_icmp_error_long,
 	    "An ICMP error about a flow is longer than RFC 1812 (576 bytes) or RFC 4443 (1,280 bytes) allow.");
+DROP_REASON(flow_icmp_error_mtu,
+	    "An ICMP error says that a packet of a flow is too big, with an MTU that no hop has: below 68 (IPv6: "
+	    "1,280) bytes, or one that the packet fits.");
 DROP_REASON(flow_icmp_error_rate,
 	    "More than 1,000 ICMP errors per second about flows came from one port, or from tunnels to one port.");
 DROP_REASON(flow_not_syn, "The first packet of a TCP connection is not a SYN, and TCP is set to strict.");
@@ -220,28 +230,70 @@ static bool flow_key_is_icmp(const struct flow_key *k)
 	return k->proto == IPPROTO_ICMP || k->proto == IPPROTO_ICMPV6;
 }
 
+static void flow_create_set_port(struct flow *f, struct flow_answer *a, uint32_t port)
+{
+	a->out.src_port = rte_cpu_to_be_16((uint16_t)port);
+	if (flow_key_is_icmp(&a->out))
+		a->out.dst_port = a->out.src_port;
+	f->dir[1].key = flow_key_reverse(&a->out);
+}
+
+// Returns -EADDRINUSE if another flow has the translated key.
+static int flow_create_insert_translated(const struct flow *f, flow_entry_t *found)
+{
+	int ret = flow_table_insert(flow_table, flow_entry(f, 0), flow_entry(f, 1), found);
+	bool same = ret == -EEXIST && flow_key_equal(flow_entry_key(*found), &f->dir[0].key, f->dir[0].key.family == 6);
+
+	return ret == -EEXIST && !same ? -EADDRINUSE : ret;
+}
+
+// The hash is a keyed one, so that a guest cannot send flows that all begin their search at used ports. A full pool
+// costs a look at each of its blocks of ports; a try that fails is not repeated while the flow that has the port lives.
+static int flow_create_insert_with_port(struct flow *f, struct flow_answer *a, flow_entry_t *found)
+{
+	uint64_t hash = flow_key_hash(&f->dir[0].key);
+	uint32_t n = a->nat.ports, at = (uint32_t)hash % n, step = 1 + (uint32_t)(hash >> 32) % n;
+	int ret = -EADDRINUSE, port = 0;
+	unsigned i;
+
+	for (i = 0; i < PORT_GUESSES && ret == -EADDRINUSE; i++, at = (at + step) % n) {
+		port = (int)(a->nat.first + at);
+		flow_create_set_port(f, a, (uint32_t)port);
+		ret = flow_create_insert_translated(f, found);
+	}
+	for (i = 0; i < PORT_TRIES && ret == -EADDRINUSE; i++) {
+		port = taken_ports_next(&f->dir[1].key, a->nat.first, n, (uint16_t)port);
+		if (port < 0)
+			return -EADDRNOTAVAIL;
+		flow_create_set_port(f, a, (uint32_t)port);
+		ret = flow_create_insert_translated(f, found);
+		if (ret != 0 && ret != -EADDRINUSE)
+			taken_ports_forget(&f->dir[1].key);
+	}
+	return ret;
+}
+
 // Inserts the flow; a translated one gets a free source port. Returns 0, -EEXIST with *found, or another error.
 static int flow_create_insert(const struct work *w, struct flow *f, struct flow_answer *a, flow_entry_t *found)
 {
-	unsigned i, tries = a->nat.ports ? RTE_MIN(a->nat.ports, (uint32_t)PORT_TRIES) : 1;
-	uint32_t hash = a->nat.ports ? flow_spread_hash(&f->dir[0].key) : 0;
-	int ret = -ENOSPC;
+	*found = 0;
+	if (a->nat.ports)
+		return flow_create_insert_with_port(f, a, found);
+	f->dir[1].key = flow_key_reverse(&a->out);
+	if (a->nat.rule)
+		return flow_create_insert_translated(f, found);
+	if (likely(w->entry == 0))
+		return flow_table_insert_by(flow_table, flow_entry(f, 0), flow_entry(f, 1), w->hash, found);
+	return flow_table_insert(flow_table, flow_entry(f, 0), flow_entry(f, 1), found);
+}
 
-	for (i = 0; i < tries; i++) {
-		if (a->nat.ports) {
-			a->out.src_port = rte_cpu_to_be_16((uint16_t)(a->nat.first + (hash + i) % a->nat.ports));
-			if (flow_key_is_icmp(&a->out))
-				a->out.dst_port = a->out.src_port;
-		}
-		f->dir[1].key = flow_key_reverse(&a->out);
-		*found = 0;
-		ret = likely(w->entry == 0 && a->nat.rule == 0)
-			      ? flow_table_insert_by(flow_table, flow_entry(f, 0), flow_entry(f, 1), w->hash, found)
-			      : flow_table_insert(flow_table, flow_entry(f, 0), flow_entry(f, 1), found);
-		if (ret != -EEXIST || flow_key_equal(flow_entry_key(*found), &f->dir[0].key, f->dir[0].key.family == 6))
-			return ret;
-	}
-	return a->nat.rule ? -EADDRNOTAVAIL : ret; // no port that was tried is free towards that peer
+static const struct drop_reason *flow_create_why(int error, bool ports)
+{
+	if (error == -EADDRNOTAVAIL)
+		return &drop_flow_nat_exhausted;
+	if (error == -EADDRINUSE)
+		return ports ? &drop_flow_nat_crowded : &drop_flow_nat_in_use;
+	return &drop_flow_table_full;
 }
 
 // Returns 0, -EEXIST with the existing flow in *e (made by another worker, the other direction or an earlier packet),
@@ -272,14 +324,14 @@ static int flow_create_new(struct work *w, struct flow_answer *a, const struct f
 		return 0;
 	}
 	flow_unalloc(w->worker, f);
-	if (ret == -EADDRNOTAVAIL)
-		*why = &drop_flow_nat_exhausted;
+	*why = flow_create_why(ret, a->nat.ports > 0);
 	return ret;
 }
 
-static edge_t flow_create_refuse(struct work *w, const struct flow_question *q, const struct drop_reason *why)
+static edge_t flow_create_refuse(struct work *w, const struct flow_question *q, uint16_t owner,
+				 const struct drop_reason *why)
 {
-	flow_refused_add(w->worker, &q->key, why, (uint16_t)w->now);
+	flow_refused_add(w->worker, &q->key, owner, why, (uint16_t)w->now);
 	return drop_as(w->m, why);
 }
 
@@ -345,13 +397,13 @@ static edge_t flow_create_decide(struct work *w, const bool v6)
 		return drop(w->m, flow_not_syn);
 	why = flow_quota_take(w->worker, a.owner);
 	if (unlikely(why != NULL))
-		return flow_create_refuse(w, &q, why);
+		return flow_create_refuse(w, &q, a.owner, why);
 	if (a.deny && !flow_quota_take_denied(w->worker, a.owner)) {
 		if (unlikely(a.egress.log || a.ingress.log))
 			flow_log_add(w->worker, &q, &a);
 		flow_quota_return(w->worker, a.owner);
 		// Without a flow, the rules decide about each further packet again.
-		return flow_create_refuse(w, &q, a.deny);
+		return flow_create_refuse(w, &q, a.owner, a.deny);
 	}
 	ret = flow_create_new(w, &a, &q, gen, &e, &why);
 	if (unlikely(a.egress.log || a.ingress.log) && ret == 0)
@@ -361,7 +413,8 @@ static edge_t flow_create_decide(struct work *w, const bool v6)
 	flow_quota_return(w->worker, a.owner);
 	if (a.deny)
 		flow_quota_return_denied(w->worker, a.owner);
-	return ret == -EEXIST ? flow_create_pass_known(w, e, v6) : flow_create_refuse(w, &q, why);
+	// A full table or pool is not remembered: the end of any flow may make room.
+	return ret == -EEXIST ? flow_create_pass_known(w, e, v6) : drop_as(w->m, why);
 }
 
 // --- An existing flow. ---
@@ -385,6 +438,33 @@ static bool flow_create_translate(struct work *w, const struct flow *f, unsigned
 	return flow_translate(w->m, f, dir);
 }
 
+// RFC 1191, section 4: zero says that the hop does not name its MTU. The receiver is told the next one that hops have, as
+// not all look for it.
+static bool flow_create_name_mtu(uint8_t *icmp, uint32_t length)
+{
+	unaligned_uint16_t *sum = (unaligned_uint16_t *)(icmp + 2), *mtu = (unaligned_uint16_t *)(icmp + 6);
+
+	if (*mtu == 0) {
+		*mtu = rte_cpu_to_be_16((uint16_t)path_mtu_plateau(length));
+		*sum = (uint16_t)~ip_fold((uint64_t)(uint16_t) ~*sum + *mtu);
+	}
+	return rte_be_to_cpu_16(*mtu) >= 68 && rte_be_to_cpu_16(*mtu) < length;
+}
+
+// Whether the MTU is one that a hop which refuses the quoted packet may have. l4: offset of the ICMP header, behind
+// which the quoted IP header is whole.
+static bool flow_create_mtu_is_plausible(struct rte_mbuf *m, unsigned l4, const bool v6)
+{
+	uint8_t *icmp = rte_pktmbuf_mtod_offset(m, uint8_t *, l4), *quote = icmp + 8;
+	uint32_t mtu = rte_be_to_cpu_32(*(unaligned_uint32_t *)(icmp + 4));
+
+	if (v6)
+		return icmp[0] != 2 ||
+		       (mtu >= PATH_MTU_MIN6 && mtu < 40u + rte_be_to_cpu_16(*(unaligned_uint16_t *)(quote + 4)));
+	return icmp[0] != 3 || icmp[1] != 4 ||
+	       flow_create_name_mtu(icmp, rte_be_to_cpu_16(*(unaligned_uint16_t *)(quote + 2)));
+}
+
 // ICMP errors that refer to an allowed flow bypass the rules, so their length and rate are limited. They neither count
 // as packets of the flow nor keep it alive: anyone who knows the 5-tuple can forge them.
 static edge_t flow_create_pass_error(struct work *w, flow_entry_t e, const bool v6)
@@ -400,6 +480,8 @@ static edge_t flow_create_pass_error(struct work *w, flow_entry_t e, const bool 
 		return EDGE_DROP;
 	if (!flow_quota_error(tunnel ? f->owner : m->port, tunnel))
 		return drop(m, flow_icmp_error_rate);
+	if (!flow_create_mtu_is_plausible(m, w->p.l4, v6))
+		return drop(m, flow_icmp_error_mtu);
 	if (w->bridged)
 		return flow_create_bridge(w);
 	return forward_by(m, w->md, rcu_read(nexthop_table[f->dir[e & 1].nexthop]),

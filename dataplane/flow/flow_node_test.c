@@ -345,8 +345,7 @@ static void the_table_is_full(void **state)
 	assert_string_equal(create(&p, RED0), "drop");
 	assert_int_equal(router_drops(RED0, "flow_table_full"), 0); // the drop node counts, and did not run
 	forget_flows();
-	p.sport = 9; // the refused flow is remembered for a moment
-	assert_string_equal(create(&p, RED0), "port_output");
+	assert_string_equal(create(&p, RED0), "port_output"); // the refusal ends with its cause
 }
 
 static void measure(void)
@@ -408,6 +407,32 @@ static void one_port_does_not_take_the_table(void **state)
 			FLOW_CAPACITY_MIN * 82 / 100); // flows end until the table is below 95 %
 	assert_int_equal(flow_quota_get(RED1).flows, 140);
 	stateful(RED1, false);
+}
+
+// Each refusal ends with its cause, and not some seconds later.
+static void refusals_end_with_their_cause(void **state)
+{
+	struct packet p = there4;
+
+	assert_string_equal(create(&there4, RED0), "port_output");
+	p.sport = 2;
+	flow_quota_set(RED0, 1, 0);
+	assert_string_equal(create(&p, RED0), "drop");
+	assert_string_equal(create(&p, RED0), "drop");
+	flow_end(only());
+	assert_string_equal(create(&p, RED0), "port_output");
+	flow_quota_set(RED0, 0, 1);
+	do
+		p.sport++; // the first one of a window may pass
+	while (strcmp(create(&p, RED0), "drop") != 0);
+	flow_quota_set(RED0, 0, 0);
+	assert_string_equal(create(&p, RED0), "port_output");
+	flood(RED0, 10000, FLOW_CAPACITY_MIN);
+	p.sport = 9999;
+	assert_string_equal(create(&p, RED0), "drop");
+	forget_flows();
+	measure();
+	assert_string_equal(create(&p, RED0), "port_output");
 }
 
 static void denied_flows_have_a_cap(void **state)
@@ -566,6 +591,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(the_table_is_full, begin, end),
 		cmocka_unit_test_setup_teardown(one_port_does_not_take_the_table, begin, end),
 		cmocka_unit_test_setup_teardown(a_large_port_beside_an_attacker, begin, end),
+		cmocka_unit_test_setup_teardown(refusals_end_with_their_cause, begin, end),
 		cmocka_unit_test(denied_flows_have_a_cap),
 		cmocka_unit_test_setup_teardown(generations_wrap_around, begin, end),
 		cmocka_unit_test_setup_teardown(another_worker_decides, begin, end),

@@ -41,21 +41,30 @@ static unsigned n_takers;                 // workers with this id or a higher on
 static struct refused {
 	uint64_t hash;
 	const struct drop_reason *why;
-	uint16_t since;
+	uint16_t since, owner;
 	uint16_t gen;                  // of the zone: a change of rules or routes makes the refusal stale
 } refusals[WORKER_MAX][REFUSED_SLOTS]; // each worker uses its own
 
 static bool has_refusals[WORKER_MAX]; // some refusal may be in the cache
 static uint16_t last_refused[WORKER_MAX];
 
+static uint32_t quota_window(void)
+{
+	return (uint32_t)((rte_rdtsc() - flow_tsc_start) / (flow_tsc_hz >> WINDOW_SHIFT));
+}
+
+static uint32_t quota_per_window(uint32_t rate)
+{
+	return RTE_MAX(rate >> WINDOW_SHIFT, 1u);
+}
+
 static bool quota_too_fast(struct quota *q, uint32_t rate)
 {
-	uint32_t window = (uint32_t)((rte_rdtsc() - flow_tsc_start) / (flow_tsc_hz >> WINDOW_SHIFT));
-	uint32_t most = RTE_MAX(rate >> WINDOW_SHIFT, 1u);
+	uint32_t window = quota_window();
 
 	if (__atomic_exchange_n(&q->window, window, __ATOMIC_RELAXED) != window)
 		__atomic_store_n(&q->in_window, 0, __ATOMIC_RELAXED);
-	return __atomic_add_fetch(&q->in_window, 1, __ATOMIC_RELAXED) > most;
+	return __atomic_add_fetch(&q->in_window, 1, __ATOMIC_RELAXED) > quota_per_window(rate);
 }
 
 static uint32_t quota_row(unsigned row, uint16_t port, size_t member)
@@ -151,22 +160,33 @@ static void quota_become_taker(unsigned worker)
 		;
 }
 
+static bool quota_limit_reached(uint16_t port)
+{
+	uint32_t limit = __atomic_load_n(&quotas[port].limit, __ATOMIC_RELAXED);
+
+	return unlikely(limit && quota_in_use(port) >= limit); // concurrent workers may exceed the limit by one each
+}
+
+static bool quota_share_used(uint16_t port)
+{
+	return unlikely(flow_pressure() >= FLOW_PRESSURE_PERCENT && flow_quota_over_share(port));
+}
+
 const struct drop_reason *flow_quota_take(unsigned worker, uint16_t port)
 {
 	struct quota *q = &quotas[port];
-	uint32_t limit = __atomic_load_n(&q->limit, __ATOMIC_RELAXED),
-		 rate = __atomic_load_n(&q->rate, __ATOMIC_RELAXED);
+	uint32_t rate = __atomic_load_n(&q->rate, __ATOMIC_RELAXED);
 
 	if (rate && quota_too_fast(q, rate)) {
 		__atomic_add_fetch(&q->refused, 1, __ATOMIC_RELAXED);
 		return &drop_flow_quota_rate;
 	}
 	quota_become_taker(worker);
-	if (unlikely(limit && quota_in_use(port) >= limit)) { // concurrent workers may exceed the limit by one each
+	if (quota_limit_reached(port)) {
 		__atomic_add_fetch(&q->refused, 1, __ATOMIC_RELAXED);
 		return &drop_flow_quota_count;
 	}
-	if (unlikely(flow_pressure() >= FLOW_PRESSURE_PERCENT && flow_quota_over_share(port))) {
+	if (quota_share_used(port)) {
 		__atomic_add_fetch(&q->refused, 1, __ATOMIC_RELAXED);
 		return &drop_flow_quota_share;
 	}
@@ -207,6 +227,25 @@ void flow_quota_return(unsigned worker, uint16_t port)
 	quota_count_one(&quota_counts[worker][port].returned);
 }
 
+static bool quota_rate_reached(uint16_t port)
+{
+	const struct quota *q = &quotas[port];
+	uint32_t rate = __atomic_load_n(&q->rate, __ATOMIC_RELAXED);
+
+	return rate && __atomic_load_n(&q->window, __ATOMIC_RELAXED) == quota_window() &&
+	       __atomic_load_n(&q->in_window, __ATOMIC_RELAXED) >= quota_per_window(rate);
+}
+
+// A refusal that rules decided lasts until they change: the zone has another generation then.
+static bool quota_refuses_still(const struct refused *r)
+{
+	if (r->why == &drop_flow_quota_rate)
+		return quota_rate_reached(r->owner);
+	if (r->why == &drop_flow_quota_count)
+		return quota_limit_reached(r->owner);
+	return r->why != &drop_flow_quota_share || quota_share_used(r->owner);
+}
+
 const struct drop_reason *flow_refused(unsigned worker, const struct flow_key *key, uint16_t now)
 {
 	const struct refused *r;
@@ -219,18 +258,20 @@ const struct drop_reason *flow_refused(unsigned worker, const struct flow_key *k
 	hash = flow_key_hash(key);
 	r = &refusals[worker][(uint32_t)hash % REFUSED_SLOTS];
 	return r->hash == hash && r->why && (uint16_t)(now - r->since) < REFUSED_SECONDS &&
-			       r->gen == flow_zone_gen(key->zone)
+			       r->gen == flow_zone_gen(key->zone) && quota_refuses_still(r)
 		       ? r->why
 		       : NULL;
 }
 
-void flow_refused_add(unsigned worker, const struct flow_key *key, const struct drop_reason *why, uint16_t now)
+void flow_refused_add(unsigned worker, const struct flow_key *key, uint16_t owner, const struct drop_reason *why,
+		      uint16_t now)
 {
 	uint64_t hash = flow_key_hash(key);
 
 	has_refusals[worker] = true;
 	last_refused[worker] = now;
-	refusals[worker][(uint32_t)hash % REFUSED_SLOTS] = (struct refused){hash, why, now, flow_zone_gen(key->zone)};
+	refusals[worker][(uint32_t)hash % REFUSED_SLOTS] =
+		(struct refused){hash, why, now, owner, flow_zone_gen(key->zone)};
 }
 
 PORT_SETTINGS(flow_quota_config)

@@ -51,10 +51,11 @@ bool flow_quota_over_level(uint16_t port); // the same, counted now
 // second.
 bool flow_quota_error(uint16_t port, bool received);
 
-// Workers. A flow that was refused within the last seconds is refused again, at the cost of one lookup.
-// NULL: not refused recently.
+// Workers. A flow that was refused within the last seconds, by its owner's quota or by rules, is refused again at the
+// cost of one lookup, as long as the reason lasts. NULL: not refused recently, or the reason has ended.
 const struct drop_reason *flow_refused(unsigned worker, const struct flow_key *key, uint16_t now);
-void flow_refused_add(unsigned worker, const struct flow_key *key, const struct drop_reason *why, uint16_t now);
+void flow_refused_add(unsigned worker, const struct flow_key *key, uint16_t owner, const struct drop_reason *why,
+		      uint16_t now);
 
 // Share of flows in use, in percent. Master: wo, workers: ro.
 extern uint32_t flow_used_percent;

@@ -16,13 +16,15 @@
 #include "l3/nexthop.h"
 #include "port/registry.h"
 
-enum { TX = NH_EDGES, FLOOD, SUPPRESS, IP4, IP6, FLOW4, FLOW6, BRIDGED4, BRIDGED6 };
+enum { TX = NH_EDGES, FLOOD, SUPPRESS, IP4, IP6, FLOW4, FLOW6, BRIDGED4, BRIDGED6, TAGGED };
 
 DROP_REASON(bridge_gone, "The bridge domain has been removed.");
 DROP_REASON(bridge_truncated, "A frame for a bridge domain is shorter than an Ethernet header.");
 DROP_REASON(bridge_bad_source, "The frame's source MAC is a multicast address or zero.");
-DROP_REASON(bridge_spoofed_gateway, "A frame in a bridge domain has the virtual gateway's MAC as its source: a guest "
-				    "claims it, or there is a loop.");
+DROP_REASON(bridge_spoofed_gateway,
+	    "A frame in a bridge domain has the virtual gateway's MAC as its source: a guest claims it, there is a "
+	    "loop, or a virtual router (VRRP, CARP) has group 1, whose MAC it is. Give that one another group, or the "
+	    "gateway another MAC (`--mac` of `corelane port add`).");
 DROP_REASON(bridge_link_local,
 	    "The frame is link-local (spanning tree, LLDP, pause), which a bridge must not forward (IEEE 802.1Q).");
 DROP_REASON(bridge_same_port, "The frame's destination is behind the port by which it entered.");
@@ -154,7 +156,8 @@ static inline edge_t bridge_to_gateway(struct rte_mbuf *m, struct pkt_meta *md, 
 	case RTE_BE16(RTE_ETHER_TYPE_ARP):
 		return drop(m, bridge_gateway_arp);
 	default:
-		return drop(m, bridge_gateway_type);
+		drop(m, bridge_gateway_type); // which bridge_tagged does, unless the tag says only a priority
+		return eth_is_tagged(eth) ? TAGGED : EDGE_DROP;
 	}
 }
 
@@ -461,4 +464,4 @@ static uint16_t bridge_input(struct rte_graph *graph, struct rte_node *node, voi
 
 NODE(bridge_input, bridge_input, NH_NEXT, [TX] = "port_tx", [FLOOD] = "bridge_flood", [SUPPRESS] = "bridge_suppress",
      [IP4] = "ip4_forward", [IP6] = "ip6_forward", [FLOW4] = "flow4_lookup", [FLOW6] = "flow6_lookup",
-     [BRIDGED4] = "flow4_bridge", [BRIDGED6] = "flow6_bridge");
+     [BRIDGED4] = "flow4_bridge", [BRIDGED6] = "flow6_bridge", [TAGGED] = "bridge_tagged");

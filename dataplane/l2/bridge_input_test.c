@@ -419,6 +419,11 @@ static void gateway_routes(void **state)
 	assert_edge(fixture_frame(lan->id, 1, HERE, GATEWAY, A, IP6), "ip6_forward");
 	assert_dropped(fixture_frame(lan->id, FABRIC, "192.0.2.1", GATEWAY, A, ARP), "bridge_gateway_arp");
 	assert_dropped(fixture_frame(lan->id, 1, HERE, GATEWAY, A, 0x88b5), "bridge_gateway_type");
+	m = fixture_frame(lan->id, 1, HERE, GATEWAY, A, RTE_ETHER_TYPE_VLAN);
+	memcpy(rte_pktmbuf_mtod(m, uint8_t *) + 14, "\xa0\0\x08", 4); // a priority, and IPv4 behind it
+	assert_string_equal(node_test_one("bridge_input", m), "bridge_tagged");
+	assert_string_equal(node_test_one("bridge_tagged", m), "ip4_forward");
+	rte_pktmbuf_free(m);
 	m = fixture_frame(lan->id, FABRIC, "192.0.2.1", GATEWAY, A, IP6);
 	rte_pktmbuf_mtod(m, uint8_t *)[14 + 6] = 58; // ICMPv6
 	rte_pktmbuf_mtod(m, uint8_t *)[14 + 40] = 135;

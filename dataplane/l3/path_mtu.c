@@ -45,7 +45,19 @@ static uint64_t path_mtu_tsc(void)
 
 uint64_t (*path_mtu_clock)(void) = path_mtu_tsc;
 
-bool path_mtu_read(const struct rte_mbuf *m, unsigned l3, unsigned at, bool v6, struct path_mtu_report *r)
+uint32_t path_mtu_plateau(uint32_t length)
+{
+	static const uint16_t plateaus[] = {32000, 17914, 8166, 4352, 2002, 1492, 1006, 508, 296, 68};
+	unsigned i;
+
+	for (i = 0; i < RTE_DIM(plateaus); i++)
+		if (plateaus[i] < length)
+			return plateaus[i];
+	return 0;
+}
+
+// Reads all but the MTU's bounds. Returns false if the quote is not of a packet as tunnels of this node send them.
+static bool path_mtu_read_quote(const struct rte_mbuf *m, unsigned l3, unsigned at, bool v6, struct path_mtu_report *r)
 {
 	const uint8_t *ip = rte_pktmbuf_mtod_offset(m, const uint8_t *, l3);
 	const uint8_t *icmp = rte_pktmbuf_mtod_offset(m, const uint8_t *, at), *quote = icmp + ICMP_HEADER, *l4;
@@ -70,11 +82,28 @@ bool path_mtu_read(const struct rte_mbuf *m, unsigned l3, unsigned at, bool v6, 
 		r->destination = ip4_addr(*(const unaligned_uint32_t *)(quote + 16));
 		r->proto = quote[9];
 		r->mtu = rte_be_to_cpu_16(*(const unaligned_uint16_t *)(icmp + 6));
+		if (r->mtu == 0) // the hop does not say
+			r->mtu = path_mtu_plateau(rte_be_to_cpu_16(*(const unaligned_uint16_t *)(quote + 2)));
 	}
 	if (r->proto == IPPROTO_UDP)
 		r->port = rte_be_to_cpu_16(*(const unaligned_uint16_t *)(l4 + 2));
-	return (v6 || quote[0] == 0x45) && memcmp(r->source.bytes, own, ip_bytes(r->source.family)) == 0 &&
-	       r->mtu >= (v6 ? PATH_MTU_MIN6 : PATH_MTU_MIN4) && r->mtu < UINT16_MAX;
+	return (v6 || quote[0] == 0x45) && memcmp(r->source.bytes, own, ip_bytes(r->source.family)) == 0;
+}
+
+bool path_mtu_read(const struct rte_mbuf *m, unsigned l3, unsigned at, bool v6, struct path_mtu_report *r)
+{
+	return path_mtu_read_quote(m, l3, at, v6, r) && r->mtu >= (v6 ? PATH_MTU_MIN6 : PATH_MTU_MIN4) &&
+	       r->mtu < UINT16_MAX;
+}
+
+bool path_mtu_quotes_tunnel(const struct rte_mbuf *m, unsigned l3, unsigned at, bool v6)
+{
+	struct path_mtu_report r;
+
+	if (!path_mtu_read_quote(m, l3, at, v6, &r))
+		return false;
+	return (r.proto == IPPROTO_UDP ? encap_by_udp[r.port] : encap_by_proto[r.proto]) &&
+	       tunnel_end_find(&r.destination);
 }
 
 static bool path_mtu_sends(const struct tunnel_way *w, const struct path_mtu_report *r)

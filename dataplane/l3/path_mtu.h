@@ -35,6 +35,11 @@ struct path_mtu {
 // Reads an ICMP error "too big" whose ICMP header is at offset `at`, behind the IP header at offset l3. Returns false
 // if it cannot be about a packet of this node, or its MTU is out of bounds.
 bool path_mtu_read(const struct rte_mbuf *m, unsigned l3, unsigned at, bool v6, struct path_mtu_report *r);
+// Whether any ICMP error at these offsets quotes a packet to the end of a tunnel, as tunnels of this node send it.
+bool path_mtu_quotes_tunnel(const struct rte_mbuf *m, unsigned l3, unsigned at, bool v6);
+// RFC 1191, section 7: the MTU to take for one that a hop does not say (0), by the total length of the packet that it
+// quotes. 0: the packet was shorter than any.
+uint32_t path_mtu_plateau(uint32_t length);
 
 // Master thread.
 void path_mtu_init(void);

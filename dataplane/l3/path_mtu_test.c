@@ -21,7 +21,7 @@ struct said { // zeroes: what a hop says about a packet of the tunnel
 	bool v6;
 	const char *source, *destination;
 	uint8_t proto;
-	uint16_t port, short_by;
+	uint16_t port, short_by, length; // length: total length of the quoted packet
 	uint32_t mtu;
 };
 
@@ -62,6 +62,7 @@ static void write_quote(uint8_t *q, const struct said *s)
 
 	q[0] = s->v6 ? 0x60 : 0x45;
 	q[s->v6 ? 6 : 9] = s->proto ? s->proto : IPPROTO_UDP;
+	be(q + 2, s->v6 ? 0 : s->length, 2);
 	memcpy(q + at, src.bytes, n);
 	memcpy(q + at + n, dst.bytes, n);
 	be(q + (s->v6 ? 40 : 20) + 2, s->port ? s->port : 6635, 2);
@@ -147,6 +148,19 @@ static void learned_and_forgotten(void **state)
 	assert_null(path_mtu_of(&remote));
 }
 
+// RFC 1191, section 5: a hop that does not say its MTU.
+static void hop_without_mtu(void **state)
+{
+	say(&(struct said){.length = 1500});
+	assert_int_equal(mtu(FREE_ID), 1492 - HEADERS4);
+	say(&(struct said){.length = 1492});
+	assert_int_equal(mtu(FREE_ID), 1006 - HEADERS4);
+	refused(&(struct said){.length = 1006}); // the next one is below 576
+	refused(&(struct said){.length = 20});
+	refused(&(struct said){.v6 = true, .mtu = 0}); // RFC 8201 knows none
+	wait_seconds(PATH_MTU_SECONDS + 10);
+}
+
 static void messages_out_of_bounds(void **state)
 {
 	refused(&(struct said){.mtu = PATH_MTU_MIN4 - 1});
@@ -201,7 +215,7 @@ static void guests_and_floods(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(learned_and_forgotten),
+	const struct CMUnitTest tests[] = {cmocka_unit_test(learned_and_forgotten), cmocka_unit_test(hop_without_mtu),
 					   cmocka_unit_test(messages_out_of_bounds), cmocka_unit_test(no_such_tunnel),
 					   cmocka_unit_test(guests_and_floods)};
 

@@ -16,10 +16,11 @@
 #include "overlay/overlay.h"
 #include "port/registry.h"
 
-enum { DECAP_IP4 = 1, DECAP_IP6, DECAP_BRIDGE, DECAP_FLOW4, DECAP_FLOW6 };
-#define DECAP_NEXT                                                                                 \
-	[DECAP_IP4] = "ip4_forward", [DECAP_IP6] = "ip6_forward", [DECAP_BRIDGE] = "bridge_input", \
-	[DECAP_FLOW4] = "flow4_lookup", [DECAP_FLOW6] = "flow6_lookup"
+enum { DECAP_IP4 = 1, DECAP_IP6, DECAP_BRIDGE, DECAP_FLOW4, DECAP_FLOW6, DECAP_KERNEL, DECAP_UNKNOWN };
+#define DECAP_NEXT                                                                                       \
+	[DECAP_IP4] = "ip4_forward", [DECAP_IP6] = "ip6_forward", [DECAP_BRIDGE] = "bridge_input",       \
+	[DECAP_FLOW4] = "flow4_lookup", [DECAP_FLOW6] = "flow6_lookup", [DECAP_KERNEL] = "decap_kernel", \
+	[DECAP_UNKNOWN] = "decap_unknown"
 
 // Reasons that several decapsulations share (decap.c).
 extern const struct drop_reason *const decap_truncated,
@@ -40,6 +41,14 @@ bool decap_mark_frame(struct rte_mbuf *m); // the same for the IP packet in a fr
 // contradict the packet's mark (decap_segment).
 bool decap_whole(struct rte_mbuf *m, bool frame);
 bool decap_udp_ok(const struct rte_mbuf *m, const struct rte_udp_hdr *udp); // verifies a checksum that is not zero
+
+// The edge of a packet that is no tunnel's of this router and was not changed (decap_kernel.c): DECAP_KERNEL, or
+// DECAP_UNKNOWN if its label or VNI is unknown. reason: if the kernel does not get it.
+static inline edge_t decap_not_mine(struct rte_mbuf *m, edge_t edge, const struct drop_reason *reason)
+{
+	drop_as(m, reason);
+	return edge;
+}
 
 // Applies the target's flags. Returns false if the packet's outer source is not accepted (decap_source).
 bool decap_flags(struct rte_mbuf *m, uint32_t tunnel_id, uint32_t target);
@@ -126,7 +135,7 @@ static inline edge_t decap_vni_frame(struct rte_mbuf *m, struct pkt_meta *md, un
 
 	switch (TARGET_KIND(target)) {
 	case TARGET_NONE:
-		return drop_as(m, unknown);
+		return decap_not_mine(m, DECAP_UNKNOWN, unknown);
 	case TARGET_BRIDGE:
 		return decap_to(m, md, TUNNEL_ID_VNI(md->arg), target, at);
 	default:

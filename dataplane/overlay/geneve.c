@@ -105,7 +105,7 @@ static inline edge_t geneve_payload(struct rte_mbuf *m, struct pkt_meta *md, con
 	}
 	target = vni_target(vni);
 	if (TARGET_KIND(target) == TARGET_NONE)
-		return drop(m, geneve_unknown_vni);
+		return decap_not_mine(m, DECAP_UNKNOWN, &drop_geneve_unknown_vni);
 	if (TARGET_KIND(target) == TARGET_BRIDGE || (g->protocol != PROTOCOL_IP4 && g->protocol != PROTOCOL_IP6))
 		return drop(m, geneve_unknown_protocol);
 	return decap_to(m, md, TUNNEL_ID_VNI(vni), target, at);

@@ -41,6 +41,6 @@ static inline edge_t mpls_decap(struct rte_mbuf *m, struct pkt_meta *md, unsigne
 	md->ttl = (uint8_t)word;
 	md->arg = label;
 	if (unlikely(TARGET_KIND(target) == TARGET_NONE))
-		return drop_as(m, mpls_unknown_label);
+		return decap_not_mine(m, DECAP_UNKNOWN, mpls_unknown_label);
 	return decap_to(m, md, TUNNEL_ID_LABEL(label), target, at + 4);
 }

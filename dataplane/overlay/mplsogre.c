@@ -86,10 +86,10 @@ static inline edge_t mplsogre_one(struct rte_mbuf *m)
 
 	if (unlikely(m->data_len < md->l3 + 4u))
 		return drop_as(m, decap_truncated);
+	if (unlikely(gre[1] != ETHERTYPE_MPLS))
+		return decap_not_mine(m, DECAP_KERNEL, &drop_gre_not_mpls);
 	if (unlikely(gre[0] & (GRE_ROUTING | GRE_RFC1701 | GRE_VERSION)))
 		return drop(m, gre_bad_header);
-	if (unlikely(gre[1] != ETHERTYPE_MPLS))
-		return drop(m, gre_not_mpls);
 	if (unlikely((gre[0] & GRE_CHECKSUM) && !gre_checksum_ok(m, md->l3)))
 		return drop(m, gre_checksum);
 	return mpls_decap(m, md, md->l3 + mplsogre_length(gre[0]));

@@ -114,6 +114,29 @@ def test_flood(empty, router, kind):
     assert_flooded(out, f, "l2")
 
 
+def test_a_guest_that_is_a_virtual_router(empty, router):
+    """VRRP and CARP of group 1 use the MAC that the gateway has elsewhere. On a bridge without a gateway it is a guest's."""
+    advert = Ether(src=GATEWAY_MAC, dst="01:00:5e:00:00:12") / IP(src="192.168.0.2", dst="224.0.0.18", ttl=255, proto=112) / Raw(
+        bytes.fromhex("2101640100010000c0a80001") + bytes(8))
+    announce = Ether(src=GATEWAY_MAC, dst=BROADCAST) / ARP(op=1, hwsrc=GATEWAY_MAC, psrc="192.168.0.1", pdst="192.168.0.1")
+    with router.drops():
+        for f in (advert, announce):
+            assert_flooded(run(router, "l1", f), f, "l2")
+    assert learn(router, "l1", announce, GATEWAY_MAC)["learnt"]
+    there, back = frame(B, GATEWAY_MAC), frame(GATEWAY_MAC, B)
+    with router.drops():
+        assert_out(run(router, "l2", there), ("l1", there))
+        learn(router, "l2", there, B)
+        assert_out(run(router, "l1", back), ("l2", back))
+
+
+def test_a_priority_tag_is_carried(empty, router):
+    f = Ether(src=A, dst=BROADCAST) / Dot1Q(vlan=0, prio=5) / frame(A, B)[IP]
+    out = run(router, "l1", f)
+    if not STATEFUL:  # whose rules read what is behind the tag
+        assert_flooded(out, f, "l2")
+
+
 def test_dscp_of_bridged_packets(empty, router):
     f = frame(A, BROADCAST)
     f[IP].tos = 0xb9
@@ -334,6 +357,20 @@ def test_routed_to_and_from_a_bridge(network, irb, family):
     irb.settle()
     bridged = Ether(src=I1["mac"], dst=I2["mac"]) / udp_packet(family, I1, I2)
     assert_out(irb.run("i1", bridged), ("i2", bridged))
+
+
+def test_priority_tags_to_the_gateway(irb):
+    """A tag with id 0 says a priority and no VLAN, from a guest as from another host's."""
+    packet = udp_packet(4, I1, T1)
+    tagged = Ether(src=I1["mac"], dst=GATEWAY_MAC) / Dot1Q(vlan=0, prio=5) / packet
+    outer = Ether(src=HOST_MAC, dst=FAB0_MAC) / ip(4, HOST, FAB0) / carrier("vxlan", 4) / VXLAN(flags="Instance", vni=6003)
+    far = Ether(src=C, dst=GATEWAY_MAC) / Dot1Q(vlan=0, prio=5) / udp_packet(4, {4: "10.5.0.99"}, T1)
+    with irb.drops():
+        assert_out(irb.run("i1", tagged), ("t1", Ether(src=GATEWAY_MAC, dst=T1["mac"]) / forwarded(packet)))
+        assert_out(irb.run("fab0", outer / far), ("t1", Ether(src=GATEWAY_MAC, dst=T1["mac"]) / forwarded(far[IP])))
+    asked = Ether(src=I1["mac"], dst=BROADCAST) / Dot1Q(vlan=0) / ARP(op=1, hwsrc=I1["mac"], psrc=I1[4], pdst=IRB_GATEWAY[4])
+    back = Ether(src=GATEWAY_MAC, dst=I1["mac"]) / ARP(op=2, hwsrc=GATEWAY_MAC, psrc=IRB_GATEWAY[4], hwdst=I1["mac"], pdst=I1[4])
+    assert_out(irb.run("i1", asked), ("i1", back))
 
 
 def test_arp_on_a_bridge(irb):

@@ -10,14 +10,14 @@ import threading
 import pytest
 from scapy.layers.inet import ICMP, IP, TCP, UDP, fragment
 from scapy.layers.inet6 import (ICMPv6EchoRequest, ICMPv6MLQuery, ICMPv6ND_NA, ICMPv6ND_NS, ICMPv6ND_RA, ICMPv6NDOptDstLLAddr,
-                                ICMPv6NDOptSrcLLAddr, IPv6, IPv6ExtHdrFragment)
+                                ICMPv6NDOptSrcLLAddr, ICMPv6PacketTooBig, IPv6, IPv6ExtHdrFragment)
 from scapy.layers.l2 import ARP, Ether
 from scapy.packet import Raw
 
 from daemon import Refused
-from packets import PAYLOAD, assert_nothing, assert_out, assert_same, forwarded, from_host, ip, to_guest, udp_packet
+from packets import PAYLOAD, assert_nothing, assert_out, assert_same, forwarded, from_guest, from_host, ip, to_guest, udp_packet
 from router import ISOLATED, Tap
-from topology import FAMILIES, T1
+from topology import FAMILIES, OVERLAYS, RED, T1, ids_of
 from waiting import PATIENCE, wait_until
 
 FAR = {4: "10.2.0.9", 6: "fd00:2::9"}
@@ -130,6 +130,53 @@ def test_fragments(link):
     with link.router.drops(fabric_fragment=1):
         out = link.run(link.fabric, *(link.tag(f) for f in frames), link.tag(tunnel))
     assert_out(out, *((link.host, f) for f in frames))
+
+
+def too_big(link, f, quoted, mtu):
+    body = ICMP(type=3, code=4, nexthopmtu=mtu) if f == 4 else ICMPv6PacketTooBig(mtu=mtu)
+    return link.incoming(ip(f, link.peer, link.own) / body / Raw(quoted))
+
+
+@pytest.mark.parametrize("encap", OVERLAYS)
+@pytest.mark.parametrize("family", FAMILIES)
+def test_path_mtu_of_tunnels(network, link, family, encap):
+    """A hop's error about a tunnel's packet is the router's; one about a packet of the kernel's is the kernel's."""
+    r, n, dst = link.router, 20 + OVERLAYS.index(encap) + 10 * bool(link.vlan), "10.2.77.9"
+    far = {4: f"203.0.113.{n}", 6: f"2001:db8:fe::{n:x}"}
+    under = f"{far[family]}/{32 if family == 4 else 128}"
+    via, tunnel = network.new_id(), network.new_id()
+    r.cli("nexthop", "add", via, "port", link.fabric, "--address", link.peer[family])
+    r.cli("route", "add", under, "--vrf", "fabric", "--nexthop", via)
+    r.cli("nexthop", "add", tunnel, "tunnel", "--encap", encap, "--remote", far[family], *ids_of(RED)[encap])
+    r.cli("route", "add", f"{dst}/32", "--vrf", "red", "--nexthop", tunnel)
+
+    def state():
+        return r.cli("nexthop", "show", tunnel)[0]["state"]
+    wait_until("a next hop that is resolved", state, lambda s: s["resolved"])
+    (sent,) = link.run("t1", from_guest(T1, udp_packet(4, T1, dst)))
+    assert sent.port == link.fabric
+    outer = bytes(Ether(sent.data)[IP if family == 4 else IPv6])[:28 if family == 4 else 48]
+    own = bytes(ip(family, link.own, far) / TCP(sport=179, dport=4000))[:28 if family == 4 else 48]
+    with r.drops():
+        assert_nothing(link.run(link.fabric, link.tag(too_big(link, family, outer, 1300))))
+        s = wait_until("a path MTU", state, lambda s: s["path_mtu"] == 1300)
+        kernels = too_big(link, family, own, 1300)
+        assert_out(link.run(link.fabric, link.tag(kernels)), (link.host, kernels))
+    (told,) = link.run("t1", from_guest(T1, udp_packet(4, T1, dst, flags="DF", payload=bytes(s["mtu"]))))
+    assert told.port == "t1" and Ether(told.data)[ICMP].nexthopmtu == s["mtu"]
+    r.cli("route", "del", f"{dst}/32", "--vrf", "red")
+    r.cli("nexthop", "del", tunnel)
+    r.cli("route", "del", under, "--vrf", "fabric")
+    r.cli("nexthop", "del", via)
+
+
+def test_tunnels_of_the_kernel(link):
+    """GRE that carries IP, and VXLAN of a VNI that the router does not have, from an end to which it has no tunnel."""
+    gre = IP(src=link.peer[4], dst=link.own[4], proto=47) / Raw(bytes.fromhex("00000800") + bytes(IP(src="10.9.0.1", dst="10.9.0.2") / UDP()))
+    vxlan = udp_packet(4, {4: "192.0.2.200"}, link.own, dport=4789, payload=bytes.fromhex("080000000abcde00") + bytes(Ether(type=0x88b5) / PAYLOAD))
+    with link.router.drops():
+        out = link.run(link.fabric, link.tag(link.incoming(gre)), link.tag(link.incoming(vxlan)))
+    assert_out(out, (link.host, link.incoming(gre)), (link.host, link.incoming(vxlan)))
 
 
 def test_broadcast_multicast_and_others(link):

@@ -83,8 +83,18 @@ def test_not_for_the_gateway(network, router):
         assert_nothing(router.run("t1", *(Ether(src=s, dst=GATEWAY_MAC) / four() for s in nobody)))
     with router.drops(eth_spoofed_gateway=1):
         assert_nothing(router.run("t1", Ether(src=GATEWAY_MAC, dst=GATEWAY_MAC) / four()))
-    with router.drops(eth_vlan_tagged=1):
-        assert_nothing(router.run("t1", Ether(src=T1["mac"], dst=GATEWAY_MAC) / Dot1Q(vlan=5) / four()))
+    tagged = Ether(src=T1["mac"], dst=GATEWAY_MAC)
+    with router.drops(eth_vlan_tagged=2):
+        assert_nothing(router.run("t1", tagged / Dot1Q(vlan=5) / four(), tagged / Dot1Q(vlan=0) / Dot1Q(vlan=5) / four()))
+
+
+def test_priority_tags(network, router):
+    """A tag with id 0 says a priority and no VLAN."""
+    for kind in (0x8100, 0x88a8):
+        for p in (four(), six()):
+            with router.drops():
+                out = router.run("t1", Ether(src=T1["mac"], dst=GATEWAY_MAC, type=kind) / Dot1Q(vlan=0, prio=5) / p)
+            assert_out(out, ("t2", to_guest(T2, forwarded(p))))
 
 
 @sides

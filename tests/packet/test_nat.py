@@ -123,6 +123,21 @@ def test_pool_gives_each_flow_a_port_of_its_own(router, tenant, nat, family):
         enter(router, ip(family, tenant, OUT) / UDP(sport=5678, dport=port) / Raw(b"a"), dst=G1[family], dport=packet[UDP].sport)
 
 
+@pytest.mark.parametrize("family", FAMILIES)
+def test_pings_of_one_guest_to_one_host(router, tenant, nat, family):
+    """As many identifiers as the pool has: each ping is answered to the identifier that the guest sent."""
+    nat("source", "10.1.0.0/24" if family == 4 else "fd00:1::/64", OUT[family], "--pool-ports", "3000-3199")
+    request, answer = (ICMP, ICMP) if family == 4 else (ICMPv6EchoRequest, ICMPv6EchoReply)
+    pings = [ip(family, G1, tenant) / request(id=i) / Raw(PAYLOAD) for i in range(200)]
+    out = router.run("n1", *(from_guest(G1, p) for p in pings))
+    ids = [Ether(o.data).getlayer(request).id for o in out]
+    assert sorted(ids) == list(range(3000, 3200))
+    with router.drops(flow_nat_exhausted=1):
+        assert_nothing(router.run("n1", from_guest(G1, ip(family, G1, tenant) / request(id=200) / Raw(PAYLOAD))))
+    kind = {"type": 0} if family == 4 else {}
+    enter(router, ip(family, tenant, OUT) / answer(id=ids[123], **kind) / Raw(PAYLOAD), dst=G1[family], id=123)
+
+
 def test_except(router, tenant, nat):
     nat("floating", G1[4], OUT[4], "--except", "10.1.0.0/16")
     packet = udp_packet(4, G1, G2)

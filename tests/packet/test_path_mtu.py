@@ -103,3 +103,22 @@ def test_forged(underlay, router, under):
     with router.drops(path_mtu_no_tunnel=len(no_tunnel), path_mtu_forged=len(impossible)):
         assert_nothing(router.run("fab0", *(too_big(under, q, 1300) for q in no_tunnel), *(too_big(under, q, m) for q, m in impossible)))
     assert state(underlay, nexthop)["mtu"] == before and state(underlay, nexthop)["path_mtu"] == 0
+
+
+def test_a_hop_that_does_not_say(underlay, router):
+    """RFC 1191: an MTU of 0 stands for the next plausible one below the length of the quoted packet, and never for one below 576."""
+    end = "203.0.113.201"
+    nexthop = underlay.new_id()
+    router.cli("nexthop", "add", nexthop, "tunnel", "--encap", "mplsoudp", "--remote", end, *ids_of(RED)["mplsoudp"])
+    wait_until_resolved(underlay, nexthop)
+
+    def quote(length):
+        header = IP(src=FAB0[4], dst=end, proto=17, flags="DF", id=0, len=length)
+        return bytes(header / UDP(sport=50000, dport=UDP_PORT["mplsoudp"]) / Raw(bytes(40)))
+
+    with router.drops(path_mtu_forged=1):
+        for length, mtu in ((1500, 1492), (1492, 1006)):
+            router.run("fab0", too_big(4, quote(length), 0))
+            learned(underlay, nexthop, mtu)
+        router.run("fab0", too_big(4, quote(1006), 0))
+    assert state(underlay, nexthop)["path_mtu"] == 1006
