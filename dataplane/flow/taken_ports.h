@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Source ports of translation that are known to be in use towards a peer, so that the search for a free one does not
-// try them again. What is not known is tried, and then known, until the flow that has the port ends. So a search that finds
-// nothing to try has not missed a free port, and its cost is spread over the flows that fill the pool.
+// try them again. What is not known is tried, and then known, until the flow that has the port ends. So a search that
+// finds nothing to try has not missed a free port, and its cost is spread over the flows that fill the pool.
 //
 // It is a cache: what it has no room for is forgotten, and found out anew. Any thread, except where it says otherwise.
 #pragma once
