@@ -438,8 +438,8 @@ static bool flow_create_translate(struct work *w, const struct flow *f, unsigned
 	return flow_translate(w->m, f, dir);
 }
 
-// RFC 1191, section 4: zero says that the hop does not name its MTU. The receiver is told the next one that hops have, as
-// not all look for it.
+// RFC 1191, section 4: zero says that the hop does not name its MTU. The receiver is told the next one that hops have,
+// as not all look for it.
 static bool flow_create_name_mtu(uint8_t *icmp, uint32_t length)
 {
 	unaligned_uint16_t *sum = (unaligned_uint16_t *)(icmp + 2), *mtu = (unaligned_uint16_t *)(icmp + 6);

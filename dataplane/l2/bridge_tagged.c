@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// bridge_tagged: frames for the gateway of a bridge domain that have a VLAN tag. If it says only a priority, it is removed.
+// bridge_tagged: frames for the gateway of a bridge domain that have a VLAN tag. If it says only a priority, it is
+// removed.
 // Reads: l3, vrf, reason (of a drop).  Next: the route lookup.
 #include "base/eth.h"
 #include "flow/flow.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// decap_kernel, decap_unknown: packets that are no tunnel's of this router, as they came from the underlay. The kernel may
-// have tunnels of its own beside a host port; without one they are dropped. decap_unknown: their label or VNI is unknown,
-// so that they are the kernel's only if no tunnel leads to their source.
+// decap_kernel, decap_unknown: packets that are no tunnel's of this router, as they came from the underlay. The kernel
+// may have tunnels of its own beside a host port; without one they are dropped. decap_unknown: their label or VNI is
+// unknown, so that they are the kernel's only if no tunnel leads to their source.
 // Reads: port, outer, reason.  Next: host_output.
 #include "l3/tunnel_end.h"
 #include "overlay/decap.h"
