@@ -8,9 +8,11 @@
 
 #include "flow/key.h"
 
-#define BLOCK 256u // ports of one line
-#define LINES 6u   // of one set
+#define BLOCK 256u    // ports of one line
+#define NO_BLOCK 256u // no port is in it
+#define LINES 6u      // of one set
 #define SETS 4096u
+#define PEERS 4096u
 
 // The ports of a block towards one peer. An all-zero line is unused.
 struct ports_line {
@@ -22,6 +24,13 @@ static struct ports_set {
 	rte_spinlock_t lock;
 	struct ports_line line[LINES];
 } __rte_aligned(256) ports_sets[SETS];
+
+// A search that found all ports of a pool in use is not repeated before a translated flow to the same peer has ended.
+// What full says is true as long as ended is what it was; peers share entries.
+static struct {
+	uint32_t ended; // flows, their number
+	uint64_t full;  // hash of the peer and the pool, and ended + 1; 0: none
+} ports_peers[PEERS];
 
 static bool ports_known; // some line was ever in use
 
@@ -125,16 +134,31 @@ static int ports_next_of_range(const struct flow_key *answer, uint32_t from, uin
 	return -1;
 }
 
+static uint64_t ports_full(uint64_t peer, uint16_t first, uint32_t n, uint32_t ended)
+{
+	return (uint64_t)((uint32_t)(peer >> 32) ^ (uint32_t)first << 16 ^ n) << 32 | (uint32_t)(ended + 1);
+}
+
 int taken_ports_next(const struct flow_key *answer, uint16_t first, uint32_t n, uint16_t after)
 {
-	int port = ports_next_of_range(answer, after + 1u, first + n);
+	uint64_t peer = ports_hash(answer, NO_BLOCK), full;
+	uint32_t at = (uint32_t)peer % PEERS, ended = __atomic_load_n(&ports_peers[at].ended, __ATOMIC_ACQUIRE);
+	int port;
 
-	return port >= 0 ? port : ports_next_of_range(answer, first, after + 1u);
+	full = ports_full(peer, first, n, ended);
+	if (__atomic_load_n(&ports_peers[at].full, __ATOMIC_RELAXED) == full)
+		return -1;
+	port = ports_next_of_range(answer, after + 1u, first + n);
+	if (port < 0)
+		port = ports_next_of_range(answer, first, after + 1u);
+	if (port < 0)
+		__atomic_store_n(&ports_peers[at].full, full, __ATOMIC_RELAXED);
+	return port;
 }
 
 void taken_ports_forget(const struct flow_key *answer)
 {
-	uint32_t port = rte_be_to_cpu_16(answer->dst_port);
+	uint32_t port = rte_be_to_cpu_16(answer->dst_port), at;
 	struct ports_line *l;
 	struct ports_set *s;
 	uint64_t hash;
@@ -147,4 +171,6 @@ void taken_ports_forget(const struct flow_key *answer)
 	if (l)
 		l->taken[port % BLOCK / 64] &= ~(1ull << port % 64);
 	rte_spinlock_unlock(&s->lock);
+	at = (uint32_t)ports_hash(answer, NO_BLOCK) % PEERS;
+	__atomic_add_fetch(&ports_peers[at].ended, 1, __ATOMIC_RELEASE);
 }
