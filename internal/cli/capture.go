@@ -113,8 +113,10 @@ func (a *app) learnPorts(ctx context.Context) error {
 // capture runs until the daemon has sent all, or until interrupted or the time is over, which are its ordinary ends.
 func (a *app) capture(ctx context.Context, req *apiv1.CaptureRequest, out sink) error {
 	var packets, missed uint64
-	fmt.Fprintf(a.stderr, "capturing on %s; an interrupt (Ctrl-C) ends it\n",
-		cmp.Or(optional("port ", req.Port), "all ports"))
+	if isTerminal(a.stderr) {
+		fmt.Fprintf(a.stderr, "capturing on %s; an interrupt (Ctrl-C) ends it\n",
+			cmp.Or(optional("port ", req.Port), "all ports"))
+	}
 	err := stream(ctx, a, apiv1.NewCaptureClient, apiv1.CaptureClient.Packets, req,
 		func(p *apiv1.CapturedPacket) error {
 			packets++

@@ -125,29 +125,50 @@ def test_discovery_behind_extension_headers(router, check, headers):
         assert_nothing(router.run("t1", advertisement(T1[6], T2[6], *headers)))
 
 
-@pytest.mark.parametrize("tag", [b"\x81\x00\x00\x00", b"\x88\xa8\x00\x00", b"\x91\x00\x00\x00", b"\x00\x26"],
-                         ids=["802.1Q", "802.1ad", "9100", "802.3"])
-def test_frames_that_hide_their_addresses(network, router, check, tag):
-    """On a bridge, a receiver that removes a priority tag would accept the address inside."""
+PRIORITY = {"802.1Q": b"\x81\x00\xe0\x00", "802.1ad": b"\x88\xa8\x00\x00", "two": b"\x88\xa8\x00\x00\x81\x00\x00\x00"}
+HIDING = {"802.1Q": b"\x81\x00\x00\x05", "802.1ad": b"\x88\xa8\x00\x05", "9100": b"\x91\x00\x00\x00", "802.3": b"\x00\x26",
+          "behind a priority tag": b"\x81\x00\x00\x00\x91\x00\x00\x00"}
+
+
+@pytest.fixture(scope="module")
+def hidden(network):
+    """Two guests of a bridge, checked strictly, with an ARP request from the first to the second: its MAC addresses and the rest."""
+    router = network.router
     router.cli("vrf", "add", "hidden")
     router.cli("bridge", "add", "hidden")
     ends = {"hid1": ("10.8.0.2", "02:00:00:00:08:02"), "hid2": ("10.8.0.3", "02:00:00:00:08:03")}
     for name, (address, mac) in ends.items():
         router.add_tenant(name, "--bridge", "hidden", "--source-check", "strict", vrf="hidden", gateway="10.8.0.1/24",
                           guest=address, guest_mac=mac)
-    try:
-        own, mac = ends["hid1"]
-        ether = bytes.fromhex("ffffffffffff") + bytes.fromhex(mac.replace(":", ""))
-        asks = bytes(ARP(op=1, hwsrc=mac, psrc=own, pdst=ends["hid2"][0]))
-        with router.drops():
-            assert [o.port for o in router.run("hid1", Ether(ether + b"\x08\x06" + asks), fence="hid2")] == ["hid2"]
-        with router.drops(source_unchecked=1):
-            assert_nothing(router.run("hid1", Ether(ether + tag + b"\x08\x06" + asks), fence="hid2"))
-    finally:
-        for name in ends:
-            router.del_port(name)
-        router.cli("bridge", "del", "hidden")
-        router.cli("vrf", "del", "hidden")
+    own, mac = ends["hid1"]
+
+    def frame(tag, source=own):
+        asks = bytes(ARP(op=1, hwsrc=mac, psrc=source, pdst=ends["hid2"][0]))
+        return Ether(bytes.fromhex("ffffffffffff") + bytes.fromhex(mac.replace(":", "")) + tag + b"\x08\x06" + asks)
+
+    yield frame
+    for name in ends:
+        router.del_port(name)
+    router.cli("bridge", "del", "hidden")
+    router.cli("vrf", "del", "hidden")
+
+
+@pytest.mark.parametrize("tag", HIDING.values(), ids=HIDING)
+def test_frames_that_hide_their_addresses(router, hidden, tag):
+    """A receiver that removes a tag, or reads another length, would accept the address inside."""
+    with router.drops():
+        assert [o.port for o in router.run("hid1", hidden(b""), fence="hid2")] == ["hid2"]
+    with router.drops(source_unchecked=1):
+        assert_nothing(router.run("hid1", hidden(tag), fence="hid2"))
+
+
+@pytest.mark.parametrize("tag", PRIORITY.values(), ids=PRIORITY)
+def test_addresses_behind_a_priority_tag(router, hidden, tag):
+    """It is removed first, so the receiver gets what was checked."""
+    with router.drops():
+        assert_out(router.run("hid1", hidden(tag), fence="hid2"), ("hid2", hidden(b"")))
+    with router.drops(source_address=1):
+        assert_nothing(router.run("hid1", hidden(tag, source="10.8.0.66"), fence="hid2"))
 
 
 def test_duplicate_address_detection(network, router):
