@@ -18,11 +18,13 @@ import re
 import shlex
 import subprocess
 import sys
+import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build"
 WORK = BUILD / "analyze"
 CACHE = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "corelane/analyze"
+CLOCK_NS = 20_000_000  # files' times are by so much behind the clock at most
 REMEMBERED = 8  # states of the files behind one source
 LOCATION = re.compile(r"^(\S+?):(\d+):\d+: (warning|note): ")
 # States of one function that are followed. Clang's default of 225,000 takes four times as long.
@@ -74,7 +76,11 @@ class Memory:
                 return list(state)
         return None
 
-    def add(self, files):
+    def add(self, files, begun):
+        """begun: when the analyzer was started, ns. What was written since then may not be what it has read."""
+        files = list(files)
+        if any(os.stat(f).st_mtime_ns > begun - CLOCK_NS for f in files):
+            return
         state = {os.path.relpath(f, ROOT) if os.path.realpath(f).startswith(f"{ROOT}/") else os.path.abspath(f): digest(f)
                  for f in files}
         CACHE.mkdir(parents=True, exist_ok=True)
@@ -92,10 +98,11 @@ def one(command):
         target = command[command.index("-MT") + 1]
         depfile.write_text(f"{target}: " + " ".join(str(ROOT / f).replace(" ", "\\ ") for f in files) + "\n")
         return 0
+    begun = time.time_ns()
     status = analyzed(command)
     if status == 0:
         _, _, names = depfile.read_text().replace("\\\n", " ").partition(": ")
-        memory.add(name.replace("\\ ", " ") for name in re.findall(r"(?:\\ |\S)+", names))
+        memory.add((name.replace("\\ ", " ") for name in re.findall(r"(?:\\ |\S)+", names)), begun)
     return status
 
 

@@ -66,8 +66,9 @@ static void ager_end(struct flow *const *f, unsigned n)
 		struct flow *gone = flow_of(entries[i]);
 
 		flow_quota_return(worker, gone->owner);
-		if (gone->nat)
-			taken_ports_forget(&gone->dir[1].key);
+		// Any flow may have had a port of a pool, also one from outside.
+		taken_ports_forget(&gone->dir[0].key);
+		taken_ports_forget(&gone->dir[1].key);
 		if (nat_is_endpoint(gone->nat))
 			ager_count_service(gone);
 		if (gone->born_denied)

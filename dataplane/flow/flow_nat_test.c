@@ -212,6 +212,7 @@ static void random_pools(void **state)
 static void the_largest_pool(void **state)
 {
 	static struct ids ids;
+	uint32_t victim;
 	unsigned i, k;
 
 	for (i = 0; i < RTE_DIM(protocols); i++) {
@@ -226,7 +227,10 @@ static void the_largest_pool(void **state)
 			uint16_t id = ids_next(&ids);
 
 			assert_string_equal(pool_send(&p, id), "flow_nat_exhausted");
-			flow_end(&flows[1 + any(LARGEST)]);
+			do
+				victim = 1 + any(flow_used_range() - 1);
+			while (flows[victim].state != FLOW_LIVE);
+			flow_end(&flows[victim]);
 			assert_null(pool_send(&p, id));
 			age();
 		}

@@ -159,6 +159,8 @@ int taken_ports_next(const struct flow_key *answer, uint16_t first, uint32_t n, 
 void taken_ports_forget(const struct flow_key *answer)
 {
 	uint32_t port = rte_be_to_cpu_16(answer->dst_port), at;
+	uint64_t bit = 1ull << port % 64;
+	bool known;
 	struct ports_line *l;
 	struct ports_set *s;
 	uint64_t hash;
@@ -168,9 +170,12 @@ void taken_ports_forget(const struct flow_key *answer)
 	hash = ports_hash(answer, port / BLOCK);
 	s = ports_lock(hash);
 	l = ports_find(s, hash);
-	if (l)
-		l->taken[port % BLOCK / 64] &= ~(1ull << port % 64);
+	known = l && (l->taken[port % BLOCK / 64] & bit);
+	if (known)
+		l->taken[port % BLOCK / 64] &= ~bit;
 	rte_spinlock_unlock(&s->lock);
+	if (!known)
+		return;
 	at = (uint32_t)ports_hash(answer, NO_BLOCK) % PEERS;
 	__atomic_add_fetch(&ports_peers[at].ended, 1, __ATOMIC_RELEASE);
 }

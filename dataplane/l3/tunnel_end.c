@@ -41,6 +41,13 @@ struct tunnel_end *tunnel_end_find(const struct ip_addr *addr)
 	return e;
 }
 
+bool tunnel_end_sends(const struct ip_addr *addr)
+{
+	const struct tunnel_end *e = tunnel_end_find(addr);
+
+	return e && __atomic_load_n(&e->nexthops, __ATOMIC_RELAXED) > 0;
+}
+
 static const struct tunnel_end *tunnel_end_find6(const uint8_t bytes[16])
 {
 	const struct tunnel_end *e = rcu_read(buckets[tunnel_end_hash6(bytes)]);

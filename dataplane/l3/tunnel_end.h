@@ -39,6 +39,7 @@ struct tunnel_way {
 extern bool accept_udp6_zero; // setting: from any source. Master: rw, workers: ro
 
 struct tunnel_end *tunnel_end_find(const struct ip_addr *addr); // any thread; NULL: no tunnel leads there
+bool tunnel_end_sends(const struct ip_addr *addr); // any thread: whether it is the end of a tunnel that is no mirror's
 
 // Workers: whether a packet of the encapsulation with this place may have no UDP checksum. ip: its outer header.
 bool tunnel_end_may_send_zero(const struct rte_ipv6_hdr *ip, unsigned place);

@@ -15,7 +15,9 @@ DROP_REASON(geneve_bad_options,
 	    "The lengths of the Geneve options do not add up to their total (RFC 8926, section 3.5).");
 DROP_REASON(geneve_unknown_protocol, "The Geneve packet carries neither Ethernet nor IP, or it carries IP and its VNI "
 				     "stands for a bridge, which needs frames.");
-DROP_REASON(geneve_unknown_vni, "This node does not have the packet's VNI. See `corelane vni list`.");
+DROP_REASON(geneve_unknown_vni,
+	    "This node does not have the packet's VNI. See `corelane vni list`. Beside a host port, those "
+	    "from addresses without a tunnel are the kernel's.");
 DROP_REASON(geneve_wrong_router_mac,
 	    "The inner frame of a routed VNI is for another router's MAC. See `corelane vrf show` for this one's.");
 

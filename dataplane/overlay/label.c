@@ -150,20 +150,13 @@ static uint16_t sources_get(uint32_t tunnel_id)
 	return page ? __atomic_load_n(&page[tunnel_id % SOURCES_PAGE], __ATOMIC_RELAXED) : 0;
 }
 
-static bool tunnel_source_is_end(const struct ip_addr *source)
-{
-	const struct tunnel_end *e = tunnel_end_find(source);
-
-	return e && __atomic_load_n(&e->nexthops, __ATOMIC_RELAXED) > 0;
-}
-
 bool tunnel_source_ok(uint32_t tunnel_id, uint32_t target, const uint8_t *outer)
 {
 	struct ip_addr source =
 		(outer[0] >> 4) == 4 ? ip4_addr(*(const unaligned_uint32_t *)(outer + 12)) : ip6_addr(outer + 8);
 	const struct address_set *s;
 
-	if ((target & TARGET_ENDS) && tunnel_source_is_end(&source))
+	if ((target & TARGET_ENDS) && tunnel_end_sends(&source))
 		return true;
 	if (!(target & TARGET_SOURCES))
 		return false;

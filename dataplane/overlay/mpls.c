@@ -5,9 +5,10 @@
 #include "base/check.h"
 #include "l3/tunnel.h"
 
-DROP_REASON(mpls_unknown_label,
-	    "No label entry matches: the sender's routes are stale, or the packet was sent to the wrong "
-	    "node. See `corelane label list`.");
+DROP_REASON(
+	mpls_unknown_label,
+	"No label entry matches: the sender's routes are stale, or the packet was sent to the wrong "
+	"node. See `corelane label list`. Beside a host port, those from addresses without a tunnel are the kernel's.");
 DROP_REASON(mpls_stack_depth, "The stack has more labels than this node pops: one service label below explicit nulls, "
 			      "up to the configured depth.");
 DROP_REASON(mpls_reserved, "The packet has a reserved label (RFC 3032) that this node does not support.");

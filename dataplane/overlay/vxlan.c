@@ -10,7 +10,9 @@
 #include "overlay/encap.h"
 
 DROP_REASON(vxlan_bad_flags, "The I flag of the VXLAN header, which marks its VNI as valid, is not set (RFC 7348).");
-DROP_REASON(vxlan_unknown_vni, "This node does not have the packet's VNI. See `corelane vni list`.");
+DROP_REASON(vxlan_unknown_vni,
+	    "This node does not have the packet's VNI. See `corelane vni list`. Beside a host port, those "
+	    "from addresses without a tunnel are the kernel's.");
 DROP_REASON(vxlan_wrong_router_mac,
 	    "The inner frame of a routed VNI is for another router's MAC. See `corelane vrf show` for this one's.");
 

@@ -18,7 +18,7 @@ int rules_init(struct error *err)
 	if (rule_slots_init() < 0)
 		return error_set(err, ENOMEM, NULL, NULL, NULL, "no memory for the rules' counters");
 	if (rules_compile_start() < 0)
-		return error_set(err, EAGAIN, NULL, NULL, NULL, "the thread svc-rules cannot be started");
+		return error_set(err, ENOMEM, NULL, NULL, NULL, "the thread svc-rules cannot be started");
 	rules_port_init();
 	groups_init();
 	return 0;

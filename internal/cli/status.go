@@ -48,14 +48,20 @@ looks once.`
 	return cmd
 }
 
+const oneLook = 5 * time.Second // for the daemon's answers
+
 // waitUntilWell returns nil as soon as the daemon answers and nothing is wrong.
 func (a *app) waitUntilWell(ctx context.Context, patience time.Duration) error {
-	err := a.well(ctx)
+	limit := patience
+	if limit == 0 {
+		limit = oneLook
+	}
+	within, cancel := context.WithTimeoutCause(ctx, limit, errors.New("corelaned does not answer"))
+	defer cancel()
+	err := a.well(within)
 	if err == nil || patience == 0 {
 		return err
 	}
-	within, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
 	_ = wait.Until(within, 100*time.Millisecond, func() (bool, error) {
 		if now := a.well(within); within.Err() == nil {
 			err = now
@@ -107,6 +113,12 @@ func (a *app) wrong(ctx context.Context, st *apiv1.Status) (ports []*apiv1.Port,
 		if w.GetState().GetBehindUs() >= stalledUS {
 			list = append(list, fmt.Sprintf("worker %d is stalled", w.Id))
 		}
+	}
+	if len(workers) == 0 && err == nil {
+		list = append(list, "there is no worker")
+	}
+	if n := st.GetKept().GetRefused(); n > 0 {
+		list = append(list, fmt.Sprintf("%d kept changes could not be made again at the start", n))
 	}
 	if problem := st.GetKept().GetProblem(); problem != "" {
 		list = append(list, "changes are not kept any more: "+problem)

@@ -73,6 +73,13 @@ func TestStatusWait(t *testing.T) {
 	if r := run(s, "", "status", "--wait", "10m"); r.code != 0 || r.stderr != "" || r.stdout != "" {
 		t.Error(r)
 	}
+	over := make(chan struct{})
+	s.Refuse = func(string, proto.Message) error { <-over; return nil }
+	r = run(s, "", "status", "--wait", "100ms") // it has answered the greeting, and then hangs
+	close(over)
+	if r.code == 0 || !strings.Contains(r.stderr, "after 100ms: corelaned does not answer") {
+		t.Error(r)
+	}
 	var stderr bytes.Buffer
 	code := New(io.Discard, &stderr, Dial).Run(t.Context(),
 		[]string{"--socket", t.TempDir() + "/none", "status", "--wait", "300ms"})

@@ -57,8 +57,8 @@ func Apply(ctx context.Context, c *api.Client, ops []Op, after func(Op)) (Count,
 	return done, nil
 }
 
-// insist is do(), again and again while a worker that is late is the only reason for a refusal. A deletion goes on
-// meanwhile.
+// insist is do(), again and again while the daemon says that the same request may pass later: a worker is late. A
+// deletion goes on meanwhile.
 func insist(ctx context.Context, c *api.Client, ops []Op) error {
 	began, tries := time.Now(), 0
 	return wait.Until(ctx, 100*time.Millisecond, func() (bool, error) {
@@ -67,10 +67,12 @@ func insist(ctx context.Context, c *api.Client, ops []Op) error {
 		switch {
 		case tries > 1 && ops[0].Verb == Del && hasCode(err, codes.NotFound):
 			return true, nil
-		case hasCode(err, codes.Unavailable, codes.DeadlineExceeded) && time.Since(began) < lateWorker:
+		case !hasCode(err, codes.Unavailable, codes.DeadlineExceeded):
+			return true, err
+		case time.Since(began) < lateWorker:
 			return false, nil
 		}
-		return true, err
+		return true, fmt.Errorf("%w (asked for %v)", err, lateWorker)
 	})
 }
 

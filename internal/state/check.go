@@ -46,8 +46,14 @@ func (l *loader) check(section, path string, n *yaml.Node, m proto.Message) {
 
 func (l *loader) checkWorker(path string, n *yaml.Node, m *apiv1.Worker) {
 	if m.Target != "" && m.Role == apiv1.WorkerRole_WORKER_ROLE_FORWARDING {
-		l.fail(l.at(child(n, "target")), path+".target", "a role such as WORKER_ROLE_ISOLATED_RX",
+		l.fail(l.at(child(n, "target")), path+".target", "a role such as isolated_rx",
 			"a forwarding worker finishes its packets itself")
+	}
+	for _, w := range l.state.Workers {
+		if w.Cpu == m.Cpu && (keepsCPU(w) || keepsCPU(m)) {
+			l.fail(l.at(child(n, "cpu")), path+".cpu", "another CPU, or idle: yield, sleep or interrupt for both",
+				"%d is the CPU of worker %d, and a worker that is idle with spin or pause keeps its CPU", m.Cpu, w.Id)
+		}
 	}
 }
 

@@ -59,9 +59,13 @@ func (g *generator) workers() {
 	}
 	g.s.Workers = []*apiv1.Worker{}
 	for id := range uint32(4) {
-		if cpu := uint32(g.r.IntN(4)); g.coin() && g.fresh(fmt.Sprint("cpu", cpu)) {
-			g.s.Workers = append(g.s.Workers, &apiv1.Worker{Id: id, Cpu: cpu, Idle: apiv1.IdlePolicy(g.r.IntN(5)),
-				SleepMaxUs: uint32(1 + g.r.IntN(100)), LoopThresholdUs: uint32(1 + g.r.IntN(1000))})
+		w := &apiv1.Worker{Id: id, Cpu: uint32(g.r.IntN(4)), Idle: apiv1.IdlePolicy(g.r.IntN(5)),
+			SleepMaxUs: uint32(1 + g.r.IntN(100)), LoopThresholdUs: uint32(1 + g.r.IntN(1000))}
+		alone := !slices.ContainsFunc(g.s.Workers, func(o *apiv1.Worker) bool {
+			return o.Cpu == w.Cpu && (keepsCPU(o) || keepsCPU(w))
+		})
+		if g.coin() && alone {
+			g.s.Workers = append(g.s.Workers, w)
 		}
 	}
 	if len(g.s.Workers) == 0 {

@@ -76,16 +76,22 @@ def test_analyzer_remembers_what_it_found_clean_until_a_file_changes(tmp_path, m
     monkeypatch.setattr(analyze, "CACHE", tmp_path / "cache")
     runs, analyzed = [], analyze.analyzed
     monkeypatch.setattr(analyze, "analyzed", lambda command: runs.append(1) or analyzed(command))
-    source.write_text('#include "f.h"\nint f(void) { int *p = WHERE; return *p; }\n')
-    header.write_text("#define WHERE &(int){1}\n")
+    def write(file, text):
+        file.write_text(text)
+        os.utime(file, (1e9, 1e9))
+
+    write(source, '#include "f.h"\nint f(void) { int *p = WHERE; return *p; }\n')
+    write(header, "#define WHERE &(int){1}\n")
     assert [analyze.one(command) for _ in range(3)] == [0, 0, 0] and len(runs) == 1
     remembered = depfile.read_text()
     assert remembered.startswith("f.done: ") and str(header) in remembered and str(source).replace(" ", "\\ ") in remembered
-    header.write_text("#define WHERE 0\n")
+    write(header, "#define WHERE 0\n")
     assert [analyze.one(command) for _ in range(2)] == [1, 1] and len(runs) == 3  # a finding is not remembered
-    header.write_text("#define WHERE &(int){1}\n")
+    write(header, "#define WHERE &(int){1}\n")
     assert analyze.one(command) == 0 and len(runs) == 3
     assert analyze.one([*command, "-DX"]) == 0 and len(runs) == 4
+    header.write_text("#define WHERE &(int){2}\n")  # as if saved while the analyzer ran
+    assert [analyze.one(command) for _ in range(2)] == [0, 0] and len(runs) == 6
 
 
 def test_coverage_records_the_parsers_that_it_measured():

@@ -5,7 +5,6 @@ package protoflag
 
 import (
 	"fmt"
-	"math"
 	"regexp"
 	"strconv"
 	"strings"
@@ -116,7 +115,7 @@ const rates = ", or as 500k, 1.5M, 10G"
 
 var rate = regexp.MustCompile(`^([0-9]+(?:\.[0-9]+)?)([kMGT])$`)
 
-var thousands = map[string]float64{"k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
+var thousands = map[string]int{"k": 3, "M": 6, "G": 9, "T": 12} // decimal places
 
 func isRate(fd protoreflect.FieldDescriptor) bool { return strings.HasSuffix(limits.Unit(fd), "/s") }
 
@@ -126,11 +125,12 @@ func number(fd protoreflect.FieldDescriptor, text string, bits int) (uint64, err
 	if part == nil || !isRate(fd) {
 		return n, err
 	}
-	f, _ := strconv.ParseFloat(part[1], 64)
-	if f *= thousands[part[2]]; f != math.Trunc(f) || f >= math.Ldexp(1, bits) {
+	whole, decimals, _ := strings.Cut(part[1], ".")
+	zeros := thousands[part[2]] - len(decimals)
+	if zeros < 0 {
 		return 0, err
 	}
-	return uint64(f), nil
+	return strconv.ParseUint(whole+decimals+strings.Repeat("0", zeros), 10, bits)
 }
 
 // ParseField reads a number that a field of msg takes; argument is its name on the command line.
