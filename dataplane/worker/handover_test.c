@@ -353,7 +353,7 @@ static void last_packets_of_a_worker(void **state)
 	__atomic_store_n(&slow, 1, __ATOMIC_RELAXED);
 	assert_true(wait_until(behind(w->out[1]) >= AWAY * 3 / 4));
 	__atomic_store_n(&flowing, false, __ATOMIC_SEQ_CST);
-	worker_patience = 1;
+	__atomic_store_n(&worker_patience, 1, __ATOMIC_RELAXED); // workers read it
 	ret = worker_del(0, &err);
 	if (ret < 0 && ret != -ETIMEDOUT)
 		fail_msg("%s", err.message);

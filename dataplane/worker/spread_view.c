@@ -31,6 +31,7 @@ static void spread_view_wait_for(struct worker *w, struct spread_view *v, uint8_
 
 static bool spread_view_waits_over(struct worker *w, struct spread_view *v)
 {
+	uint64_t late = rte_get_tsc_hz() / 1000 * SPREAD_LATE_MS * __atomic_load_n(&worker_patience, __ATOMIC_RELAXED);
 	const struct handoff *h;
 	unsigned n = v->n_waits;
 
@@ -39,7 +40,7 @@ static bool spread_view_waits_over(struct worker *w, struct spread_view *v)
 		if (h && !handoff_passed(h, v->waits[n - 1].position))
 			break;
 	}
-	if (n > 0 && rte_rdtsc() - v->wait_since > rte_get_tsc_hz() / 1000 * SPREAD_LATE_MS * worker_patience) {
+	if (n > 0 && rte_rdtsc() - v->wait_since > late) {
 		__atomic_store_n(&v->gave_up, v->gave_up + 1, __ATOMIC_RELAXED);
 		n = 0;
 	}
