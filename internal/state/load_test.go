@@ -266,7 +266,7 @@ func TestLoadErrors(t *testing.T) {
 		{"target of a forwarding worker", "workers: [{id: 0, cpu: 1, target: 1}]\n",
 			"workers[0].target: a forwarding worker finishes its packets itself"},
 		{"one CPU for two workers", "workers: [{id: 0, cpu: 2}, {id: 1, cpu: 2, idle: sleep}]\n",
-			"f:1:38: workers[1].cpu: 2 is the CPU of worker 0, and a worker that is idle with spin or pause keeps it"},
+			"f:1:41: workers[1].cpu: 2 is the CPU of worker 0, and a worker that is idle with spin or pause keeps its"},
 		{"odd ring", "workers: [{id: 0, cpu: 1, ring_size: 1000}]\n",
 			"workers[0].ring_size: '1000' is not accepted; valid: a power of two from 64 to 4194304"},
 		{"worker out of range", "ports: [{name: p, role: PORT_ROLE_FABRIC, tap: {}, spread_workers: [64]}]\n",

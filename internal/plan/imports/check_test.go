@@ -149,7 +149,9 @@ var findingCases = []struct {
 	{"node file", []string{"workers:\n  - {id: 0, cpu: 2}\n  - {id: 1, cpu: 2, colour: red}\n"},
 		[]string{"wrong a:3 workers[1].colour: unknown key"}},
 	{"two workers on one CPU", []string{"workers:\n  - {id: 0, cpu: 2}\n  - {id: 1, cpu: 2}\n"},
-		[]string{"wrong a workers 0 and 1 are both on CPU 2"}},
+		[]string{"wrong a:3 workers[1].cpu: 2 is the CPU of worker 0"}},
+	{"two workers that sleep on one CPU", []string{"workers:\n  - {id: 0, cpu: 2, idle: sleep}\n  - {id: 1, cpu: 2, " +
+		"idle: sleep}\n"}, []string{"wrong a workers 0 and 1 are both on CPU 2"}},
 	{"corelaned", []string{"CORELANED_OPTIONS=--worker-cpus 2-5 --service-cpus (5,6)"},
 		[]string{"wrong a:1 CPU 5 is used for forwarding (CORELANED_OPTIONS --worker-cpus) and for service"}},
 
