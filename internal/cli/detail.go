@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
@@ -54,13 +55,19 @@ func details[T proto.Message](ctx context.Context, a *app, get func(context.Cont
 func one[T any](ctx context.Context, f fetch[T], field, value, valid string) (T, error) {
 	found, err := all(ctx, f)
 	if err == nil && len(found) == 0 {
-		err = fmt.Errorf("%s: '%s' does not exist; valid: %s", field, value, valid)
+		err = missing(field, value, valid)
 	}
 	if err != nil {
 		var none T
 		return none, err
 	}
 	return found[0], nil
+}
+
+// missing is the error of an object that does not exist.
+func missing(field, value, valid string) error {
+	return &api.Error{Field: field, Value: value, Valid: valid, Code: codes.NotFound,
+		Message: fmt.Sprintf("%s: '%s' does not exist", field, value)}
 }
 
 // all collects a list that is known to be small.

@@ -67,7 +67,7 @@ var ordinary = []string{"eth_multicast_ignored", "nd_duplicate_check", "nd_route
 func known(ctx context.Context, f fetch[*apiv1.Drop], reason string) error {
 	found, err := all(ctx, f)
 	if err == nil && len(found) == 0 {
-		err = fmt.Errorf("reason: '%s' does not exist; valid: see 'corelane drops --all'", reason)
+		err = missing("reason", reason, "see 'corelane drops --all'")
 	}
 	return err
 }

@@ -2,13 +2,16 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"google.golang.org/grpc/codes"
 
 	"github.com/corelane/corelane/internal/api"
 	"github.com/corelane/corelane/internal/cli/protoflag"
@@ -37,16 +40,34 @@ func flagError(cmd *cobra.Command, err error) error {
 }
 
 func unknownFlag(cmd *cobra.Command, name string) error {
-	known := &cobra.Command{SuggestionsMinimumDistance: 2} // whose commands are the flags
+	var names []string
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
-		known.AddCommand(&cobra.Command{Use: f.Name, Hidden: f.Hidden, Run: func(*cobra.Command, []string) {}})
+		if !f.Hidden {
+			names = append(names, f.Name)
+		}
 	})
-	near := known.SuggestionsFor(name)
+	near := nearest(name, names)
 	if len(near) == 0 {
 		return input.Errorf("--"+name, flagNames(cmd), "there is no such flag")
 	}
 	return input.Errorf("--"+name, "see "+cmd.CommandPath()+" --help", "there is no such flag, did you mean --%s?",
 		strings.Join(near, " or --"))
+}
+
+// nearest lists the names that may be meant by a word: they differ in up to two letters, or in case, or one is the
+// beginning of the other.
+func nearest(word string, names []string) []string {
+	var near []string
+	word = strings.ToLower(word)
+	for _, name := range names {
+		other := strings.ToLower(name)
+		distance := input.Distance(word, other)
+		if distance <= 2 && distance < len(word) || len(word) > 1 && strings.HasPrefix(other, word) ||
+			len(name) > 2 && strings.HasPrefix(word, other) {
+			near = append(near, name)
+		}
+	}
+	return near
 }
 
 // validOf describes the values that pflag's own types accept.
@@ -68,29 +89,29 @@ func validOf(kind string) string {
 // values have.
 var underscored = regexp.MustCompile(`(^|[ ,(])(?:[a-z0-9_]+\.)*([a-z0-9]+(?:_[a-z0-9]+)+)\b`)
 
-// withFlags names the command's flags in an error of the daemon, in place of the fields that they write.
-func withFlags(cmd *cobra.Command, err error) error {
+// inOwnWords makes an error of the daemon speak of the command line: of its flags and arguments in place of the fields
+// that they write, and of the names that exist in place of "one that exists".
+func (a *app) inOwnWords(cmd *cobra.Command, err error) error {
 	refused, ok := err.(*api.Error) // not one that is part of another error, about a line of a file
 	if !ok {
 		return err
 	}
-	flags := map[string]string{} // by field; empty: several flags have a field of that name
-	cmd.Flags().VisitAll(func(f *pflag.Flag) {
-		if v, ok := f.Value.(*protoflag.Value); ok {
-			if _, several := flags[v.FieldName()]; several {
-				flags[v.FieldName()] = ""
-			} else {
-				flags[v.FieldName()] = "--" + f.Name
-			}
+	named, flags := *refused, flagsOfFields(cmd)
+	flag := flagOf(cmd, flags, refused)
+	argument, i := "", -1
+	if flag == "" {
+		if argument, i = argumentOf(cmd, refused); i < 0 {
+			flag = unboundFlag(cmd, refused.Field)
 		}
-	})
-	named := *refused
-	field := refused.Field[strings.LastIndexByte(refused.Field, '.')+1:]
-	if flag := flags[field]; flag != "" {
-		named.Field = flag
+	}
+	if name := cmp.Or(flag, argument); name != "" {
+		named.Field = name
 		if rest, ok := strings.CutPrefix(refused.Message, refused.Field); ok {
-			named.Message = flag + rest
+			named.Message = name + rest
 		}
+	}
+	if refused.Code == codes.NotFound && refused.Value != "" {
+		a.sayWhatExists(cmd, &named, strings.TrimPrefix(flag, "--"), i)
 	}
 	for _, text := range []*string{&named.Message, &named.Valid} {
 		*text = underscored.ReplaceAllStringFunc(*text, func(found string) string {
@@ -100,10 +121,110 @@ func withFlags(cmd *cobra.Command, err error) error {
 			}
 			return found
 		})
+		if flag := flags["replace"]; flag != "" {
+			*text = strings.ReplaceAll(*text, ", or replace", ", or "+flag)
+		}
 	}
 	return &named
 }
 
+// flagsOfFields lists the command's flags by the field that they write; empty: several flags have a field of that name.
+func flagsOfFields(cmd *cobra.Command) map[string]string {
+	flags := map[string]string{}
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if v, ok := f.Value.(*protoflag.Value); ok {
+			if _, several := flags[v.FieldName()]; several {
+				flags[v.FieldName()] = ""
+			} else {
+				flags[v.FieldName()] = "--" + f.Name
+			}
+		}
+	})
+	return flags
+}
+
+// flagOf returns the flag that an error of the daemon is about, as far as its field or its value tells; else "".
+func flagOf(cmd *cobra.Command, flags map[string]string, refused *api.Error) string {
+	path := strings.Split(refused.Field, ".")
+	last := path[len(path)-1]
+	if flag := flags[last]; flag != "" {
+		return flag
+	}
+	if _, several := flags[last]; several && len(path) > 1 { // of a kind that gives its name to the flag
+		return unboundFlag(cmd, path[len(path)-2])
+	}
+	if f := cmd.LocalFlags().Lookup(strings.ReplaceAll(last, "_", "-")); f != nil && f.Changed && refused.Value != "" &&
+		f.Value.String() == refused.Value {
+		return "--" + f.Name
+	}
+	return ""
+}
+
+// unboundFlag returns the command's own flag that has the name of a field; else "".
+func unboundFlag(cmd *cobra.Command, field string) string {
+	name := strings.ReplaceAll(field[strings.LastIndexByte(field, '.')+1:], "_", "-")
+	if cmd.LocalFlags().Lookup(name) == nil {
+		return ""
+	}
+	return "--" + name
+}
+
+// argumentOf returns the name and the place of the positional argument that the daemon has refused; place -1: none. An
+// id has the name of its noun.
+func argumentOf(cmd *cobra.Command, refused *api.Error) (string, int) {
+	names, found, at := strings.Fields(cmd.Use), "", -1
+	for i, arg := range cmd.Flags().Args() {
+		if arg != refused.Value || arg == "" || len(names) < 2 {
+			continue
+		}
+		name := strings.ToLower(strings.Trim(names[min(1+i, len(names)-1)], "[].|"))
+		if at < 0 || strings.HasSuffix("."+refused.Field, "."+name) {
+			found, at = name, i
+		}
+	}
+	if found == "id" && cmd.HasParent() {
+		found = cmd.Parent().Name()
+	}
+	return found, at
+}
+
+// sayWhatExists adds to an error about a missing object which ones there are, and which of them may be meant: what
+// completion offers for the flag, or for the positional argument at a place.
+func (a *app) sayWhatExists(cmd *cobra.Command, refused *api.Error, flag string, argument int) {
+	offer, args := cmd.ValidArgsFunction, cmd.Flags().Args()
+	if flag != "" {
+		offer, _ = cmd.GetFlagCompletionFunc(flag)
+	} else if argument >= 0 {
+		args = args[:argument]
+	} else {
+		return
+	}
+	if offer == nil {
+		return
+	}
+	offered, _ := offer(cmd, args, "")
+	var names []string
+	for _, line := range offered {
+		name, _, _ := strings.Cut(line, "\t")
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	if len(names) == 0 || slices.Contains(names, refused.Value) {
+		return
+	}
+	refused.Message = strings.TrimSuffix(refused.Message, "; valid: "+refused.Valid)
+	refused.Valid = someOf(names)
+	if _, err := strconv.ParseUint(refused.Value, 10, 64); err == nil {
+		return // a number is near to every other
+	}
+	if near := nearest(refused.Value, names); len(near) > 0 && len(near) <= 3 {
+		refused.Message += ", did you mean " + strings.Join(near, " or ") + "?"
+	}
+}
+
+const manyWords = 13 // more than this are not listed in an error
+
+// flagNames lists the command's flags, or says where they are listed.
 func flagNames(cmd *cobra.Command) string {
 	var names []string
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
@@ -111,7 +232,15 @@ func flagNames(cmd *cobra.Command) string {
 			names = append(names, "--"+f.Name)
 		}
 	})
-	return strings.Join(names, " ")
+	return fewWords(cmd, names, " ")
+}
+
+// fewWords joins words, or says where they are listed if they are many.
+func fewWords(cmd *cobra.Command, words []string, between string) string {
+	if len(words) > manyWords {
+		return "see " + cmd.CommandPath() + " --help"
+	}
+	return strings.Join(words, between)
 }
 
 // noVerb answers a noun without a verb, or with one that it does not have.
@@ -127,7 +256,10 @@ func noVerb(cmd *cobra.Command, args []string) error {
 		}
 	}
 	slices.Sort(names)
-	valid := strings.Join(names, ", ") + "; more: " + cmd.CommandPath() + " --help"
+	valid := fewWords(cmd, names, ", ")
+	if len(names) <= manyWords {
+		valid += "; more: " + cmd.CommandPath() + " --help"
+	}
 	if len(args) == 0 {
 		return input.Errorf(what, valid, "missing")
 	}

@@ -4,6 +4,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/corelane/corelane/internal/api"
@@ -30,7 +31,12 @@ func TestErrorsNameFlags(t *testing.T) {
 		{[]string{"meter", "add"}, refused("meter.name", "meter.name 'bit_rate': exists already"),
 			"meter.name 'bit_rate': exists already"},
 		{[]string{"mirror", "add"}, refused("mirror.vxlan.remote", "mirror.vxlan.remote 'x'"),
-			"mirror.vxlan.remote 'x'"},
+			"--vxlan 'x'"},
+		{[]string{"port", "add"}, refused("tap.netns", "tap.netns 'x': there is no such network namespace"),
+			"--netns 'x': there is no such network namespace"},
+		{[]string{"label", "add"}, &api.Error{Field: "label.label", Message: "label.label: is taken; valid: a free " +
+			"label, or replace", Valid: "a free label, or replace"},
+			"label.label: is taken; valid: a free label, or --replace"},
 		{[]string{"mirror", "add"}, refused("mirror.erspan.local", "mirror.erspan.local 'x'"), "--local 'x'"},
 		{[]string{"meter", "del"}, refused("meter.bit_rate", "meter.bit_rate: x"), "meter.bit_rate: x"},
 		{[]string{"route", "load"}, fmt.Errorf("f:3: %w", refused("route.nexthop", "route.nexthop '9': is not there")),
@@ -41,8 +47,50 @@ func TestErrorsNameFlags(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := withFlags(cmd, c.err).Error(); got != c.want {
+		if got := (&app{}).inOwnWords(cmd, c.err).Error(); got != c.want {
 			t.Errorf("%q: %s\nwant %s", c.command, got, c.want)
+		}
+	}
+}
+
+// An error of the daemon names the arguments of the command line by their names in its usage.
+func TestErrorsNameArguments(t *testing.T) {
+	for _, c := range []struct {
+		line         string
+		field, value string
+		want         string
+	}{
+		{"rule add web 5 allow", "rule.id", "5", "rule '5': no"},
+		{"rule add 5 5 allow", "rule.id", "5", "rule '5': no"},
+		{"rule add 5 5 allow", "rule.list", "5", "list '5': no"},
+		{"rule del web 5 7", "rule.id", "7", "rule '7': no"},
+		{"label add 20 vrf red", "label.label", "20", "label '20': no"},
+		{"port add vm1 tenant tap", "port.name", "vm1", "port 'vm1': no"},
+		{"port add blue tenant tap --netns blue", "tap.netns", "blue", "--netns 'blue': no"},
+		{"port add blue tenant tap --netns blue", "port.name", "blue", "port 'blue': no"},
+		{"port add vm1 tenant tap", "port.mtu", "1", "--mtu '1': no"},
+	} {
+		words := strings.Fields(c.line)
+		cmd, args, err := (&app{}).root().Find(words)
+		if err == nil {
+			err = cmd.ParseFlags(args)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		refused := &api.Error{Field: c.field, Value: c.value, Message: c.field + " '" + c.value + "': no"}
+		if got := (&app{}).inOwnWords(cmd, refused).Error(); got != c.want {
+			t.Errorf("%s: %s\nwant %s", c.line, got, c.want)
+		}
+	}
+}
+
+func TestNearest(t *testing.T) {
+	names := []string{"red", "blue", "vm1", "vm2", "ip4_no_route", "x"}
+	for word, want := range map[string]string{"rde": "red", "RED": "red", "blu": "blue", "vm": "vm1 vm2", "a": "",
+		"ab": "", "vm10": "vm1 vm2", "ip4_no_rout": "ip4_no_route", "green": "", "y": ""} {
+		if got := strings.Join(nearest(word, names), " "); got != want {
+			t.Errorf("%s: %s, not %s", word, got, want)
 		}
 	}
 }

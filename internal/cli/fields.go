@@ -4,7 +4,6 @@ package cli
 import (
 	"fmt"
 	"strconv"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -30,7 +29,7 @@ func needFields(cmd *cobra.Command, flags []fieldFlag) ([]string, error) {
 		for _, f := range flags {
 			names = append(names, "--"+f.flag)
 		}
-		return nil, input.Errorf("flags", strings.Join(names, " "), "missing, so there is nothing to change")
+		return nil, input.Errorf("flags", fewWords(cmd, names, " "), "missing, so there is nothing to change")
 	}
 	return fields, nil
 }

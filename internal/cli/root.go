@@ -12,6 +12,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -91,11 +93,11 @@ func (a *App) Run(ctx context.Context, args []string) int {
 	root := a.root()
 	root.SetArgs(args)
 	cmd, err := root.ExecuteContextC(ctx)
+	if err != nil {
+		fmt.Fprintln(a.stderr, a.inOwnWords(cmd, err))
+	}
 	if a.client != nil {
 		_ = a.client.Close()
-	}
-	if err != nil {
-		fmt.Fprintln(a.stderr, withFlags(cmd, err))
 	}
 	return exitCode(err)
 }
@@ -134,7 +136,8 @@ func (a *app) root() *cobra.Command {
 		Long: `corelane shows and changes what a running corelaned does: its ports, workers, tables, counters and
 packets.
 
-Output is a table, or with -o json one JSON object per line. What corelaned has is shown as the messages of its API,
+Output is a table that is folded to the width of the terminal, with -o wide one as wide as it is, or with -o json one
+JSON object per line. What corelaned has is shown as the messages of its API,
 with their field names.
 Counters only grow; --watch shows them as rates per second.
 
@@ -171,23 +174,26 @@ Exit code: 0 done, 1 not possible now or nothing found, 2 wrong input, no permis
 	f.StringVar(&a.agentSocket, "agent-socket", cmp.Or(os.Getenv("CORELANE_AGENT_SOCKET"), api.AgentSocket),
 		agentSocketHelp)
 	f.Lookup("agent-socket").DefValue = api.AgentSocket
-	f.VarP(&outputValue{&a.output}, "output", "o", "table or json (one object per line)")
+	f.VarP(&outputValue{&a.output}, "output", "o", "table, wide (a table that is not folded to the terminal), or json "+
+		"(one object per line)")
 	f.BoolVar(&a.noHeaders, "no-headers", false, "print tables without the header line")
-	a.completeFlag(root, "output", fixed("table", "json"))
+	a.completeFlag(root, "output", fixed(outputs...))
 	root.AddCommand(a.commands()...)
 	a.foldHelp(root)
 	return root
 }
 
+var outputs = []string{"table", "wide", "json"}
+
 // outputValue takes what -o accepts.
 type outputValue struct{ output *string }
 
 func (v *outputValue) String() string { return "table" }
-func (v *outputValue) Type() string   { return "table|json" }
+func (v *outputValue) Type() string   { return strings.Join(outputs, "|") }
 
 func (v *outputValue) Set(text string) error {
-	if text != "table" && text != "json" {
-		return input.Errorf("output", "table, json", "'%s' is unknown", text)
+	if !slices.Contains(outputs, text) {
+		return input.Errorf("output", strings.Join(outputs, ", "), "'%s' is unknown", text)
 	}
 	*v.output = text
 	return nil
@@ -199,9 +205,9 @@ func isTerminal(w any) bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// tableWidth is what Fit of a table takes: tables are narrow on terminals only.
+// tableWidth is what Fit of a table takes: tables are narrow on terminals only, and not with -o wide.
 func (a *app) tableWidth() int {
-	if !isTerminal(a.stdout) {
+	if a.output == "wide" || !isTerminal(a.stdout) {
 		return 0
 	}
 	return a.columns()

@@ -12,32 +12,52 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/corelane/corelane/internal/api/apitest"
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
 )
 
-// On a terminal of 80 columns no line of the status and of a table is wider.
+// On a terminal of 80 columns no line of the status and of a table is wider, unless it is asked for.
 func TestEightyColumns(t *testing.T) {
 	s := fixture(t)
 	for _, command := range []string{"status", "port list", "worker list", "route list --vrf red", "drops", "graph",
 		"event list", "rule list", "nat list", "nexthop list"} {
-		ptm, pts := terminal(t, 24)
-		var errs bytes.Buffer
-		done := make(chan int, 1)
-		go func() {
-			done <- New(pts, &errs, Dial).Run(context.Background(),
-				append([]string{"--socket", s.Socket}, strings.Fields(command)...))
-			_ = pts.Close()
-		}()
-		lines := 0
-		for in := bufio.NewScanner(ptm); in.Scan(); lines++ { // ends once nobody has the other end open
-			if line := strings.TrimRight(in.Text(), "\r"); utf8.RuneCountInString(line) > 80 {
+		lines := onTerminal(t, s, command)
+		for _, line := range lines {
+			if utf8.RuneCountInString(line) > 80 {
 				t.Errorf("%s: %q", command, line)
 			}
 		}
-		if code := <-done; code != 0 || lines < 2 {
-			t.Errorf("%s: %d lines, exit code %d, %s", command, lines, code, errs.String())
+		if len(lines) < 2 {
+			t.Errorf("%s: %q", command, lines)
 		}
 	}
+	for _, line := range onTerminal(t, s, "port list -o wide") {
+		if utf8.RuneCountInString(line) < 100 {
+			t.Errorf("wide: %q", line)
+		}
+	}
+	if wide := onTerminal(t, s, "port list -o wide"); len(wide) != 4 {
+		t.Errorf("wide: a line per port, and the heads: %q", wide)
+	}
+}
+
+// onTerminal runs a command on a terminal of 80 columns, and returns its lines.
+func onTerminal(t *testing.T, s *apitest.Server, command string) (lines []string) {
+	ptm, pts := terminal(t, 24)
+	var errs bytes.Buffer
+	done := make(chan int, 1)
+	go func() {
+		done <- New(pts, &errs, Dial).Run(context.Background(),
+			append([]string{"--socket", s.Socket}, strings.Fields(command)...))
+		_ = pts.Close()
+	}()
+	for in := bufio.NewScanner(ptm); in.Scan(); { // ends once nobody has the other end open
+		lines = append(lines, strings.TrimRight(in.Text(), "\r"))
+	}
+	if code := <-done; code != 0 {
+		t.Errorf("%s: exit code %d, %s", command, code, errs.String())
+	}
+	return lines
 }
 
 // Long lines of `corelane status` go on below their text where a screen ends; without a screen they stay whole.
