@@ -53,7 +53,8 @@ func TestRemediesOfWhatIsGone(t *testing.T) {
 			e.sum(kernel.Sum{Kind: kernel.KindSignal, Why: 19, ID: 77, PID: 77, Name: "kill", Count: 1})
 		}},
 		{"what froze the group has ended", "docker (79) has ended: nothing is to do", "", func(e *Evidence) {
-			e.sum(kernel.Sum{Kind: kernel.KindGap, Why: kernel.WhyFrozen, NS: 500 * msec, Count: 1, Longest: 500 * msec})
+			e.sum(kernel.Sum{Kind: kernel.KindGap, Why: kernel.WhyFrozen, NS: 500 * msec, Count: 1,
+				Longest: 500 * msec})
 			e.sum(kernel.Sum{Kind: kernel.KindFreezer, ID: 79, PID: 79, Name: "docker", Count: 2})
 		}},
 		{"a move that is undone", "taskset (900) has ended: nothing is to do", "", func(e *Evidence) {
