@@ -4,6 +4,7 @@ package explain
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/corelane/corelane/internal/explain/host"
@@ -95,8 +96,9 @@ func (s *scene) precedence(t *host.Thread, c *Cause) {
 	if policy := policies[t.Policy]; policy != "" {
 		c.fact(Counted, "it is a real-time thread, %s", policy)
 	}
-	w := s.e.Host.Worker[s.w.TID]
+	w, known := s.e.Host.Worker[s.w.TID]
 	switch {
+	case !known:
 	case w.Policy == schedIdle && t.Policy != schedIdle:
 		c.fact(Counted, "%s has policy SCHED_IDLE, so it gets what others leave: chrt -o -p 0 %d", s.w.label(), s.w.TID)
 	case w.Nice > t.Nice:
@@ -107,28 +109,65 @@ func (s *scene) precedence(t *host.Thread, c *Cause) {
 	}
 }
 
+// settings are the kernel's threads that one setting ends, with the command.
+var settings = map[string]string{"ksmd": "echo 0 > /sys/kernel/mm/ksm/run"}
+
 func remedyThread(s *scene, c *Cause) {
 	free := s.e.Host.Housekeeping
 	t, ok := s.e.Host.Threads[c.TID]
 	switch {
+	case ok && t.Kernel && settings[c.Name] != "":
+		c.FixNote, c.Fix = "a setting of the kernel makes this thread run; switch it off:", settings[c.Name]
 	case free == "": // every CPU has a worker
-	case ok && t.Kernel && strings.HasPrefix(c.Name, "kworker/"):
+	case ok && t.Kernel && c.isUnboundWork():
 		c.Fix = fmt.Sprintf("echo %s > /sys/devices/virtual/workqueue/cpumask", maskOf(free))
 		c.FixNote = "the command moves unbound work only; work that is bound to this CPU ends when its source moves " +
 			"away (isolcpus=, nohz_full=)"
-	case ok && t.Kernel && t.Allowed.Len() == 1:
+	case ok && t.Fixed:
 		c.FixNote = "this kernel thread is bound to its CPU: isolate the CPU (isolcpus=managed_irq,domain, " +
 			"nohz_full=, rcu_nocbs=)"
 	case c.Threads > 0:
 		remedyGroup(s, c, free)
 	case !ok:
 		c.FixNote = "find out what starts it, and start it on other CPUs: taskset -c " + free + " COMMAND"
+	case t.Ended && t.Kernel:
+		c.FixNote = hasEnded(c.Name, c.TID)
 	case t.Ended:
 		c.FixNote = fmt.Sprintf("the thread has ended; make %s start it on other CPUs: taskset -c %s COMMAND",
 			cmp.Or(t.Parent, "its parent"), free)
+	case !s.mayRun(&t):
+		c.FixNote = fmt.Sprintf("%s (%d) may no longer run on CPU %d: nothing is to do", c.Name, c.TID, s.w.CPU)
 	default:
 		c.Fix = fmt.Sprintf("taskset -pc %s %d", free, c.TID)
 	}
+}
+
+// isUnboundWork says whether a workqueue's thread that is not bound to one CPU is among the cause's threads.
+func (c *Cause) isUnboundWork() bool {
+	return strings.HasPrefix(c.Name, unboundWork) ||
+		slices.ContainsFunc(c.members, func(m member) bool { return strings.HasPrefix(m.name, unboundWork) })
+}
+
+const unboundWork = "kworker/u"
+
+// mayRun says whether a thread may run on the worker's CPU, as far as its affinity is known.
+func (s *scene) mayRun(t *host.Thread) bool { return t.Allowed.Empty() || t.Allowed.Has(s.w.CPU) }
+
+// inWay says whether a process is still there, and one of its threads may run on the worker's CPU.
+func (s *scene) inWay(c *Cause, pid int) bool {
+	if !s.e.alive(pid) {
+		return false
+	}
+	ids := []int{pid}
+	for _, m := range c.members {
+		if m.pid == pid && s.e.alive(m.tid) {
+			ids = append(ids, m.tid)
+		}
+	}
+	return slices.ContainsFunc(ids, func(tid int) bool {
+		t := s.e.Host.Threads[tid]
+		return s.mayRun(&t) && !t.Fixed
+	})
 }
 
 const mostOfIt = 0.9 // of a group's time: to move those that have it is enough
@@ -137,36 +176,35 @@ const mostOfIt = 0.9 // of a group's time: to move those that have it is enough
 // inherit its CPUs.
 func remedyGroup(s *scene, c *Cause, free string) {
 	var pids []string
-	starter, _ := c.starter()
+	starter, name := c.starter()
 	for _, pid := range c.processes() {
-		if pid == starter {
-			continue // it comes first, if it has to be moved
-		}
-		if t, ok := s.e.Host.Threads[pid]; ok && !t.Ended {
+		if pid != starter && s.inWay(c, pid) { // the starter comes first, if it has to be moved
 			pids = append(pids, fmt.Sprint(pid))
 		}
 	}
 	living := int64(0)
 	for _, m := range c.members {
-		if t, ok := s.e.Host.Threads[m.pid]; ok && !t.Ended && m.pid != starter {
+		if s.e.alive(m.pid) && m.pid != starter {
 			living += m.ns
 		}
 	}
 	all := float64(living) > mostOfIt*float64(c.LostNS)
-	switch pid, name := c.starter(); {
+	switch {
+	case all && len(pids) == 0:
+		c.FixNote = fmt.Sprintf("they may no longer run on CPU %d: nothing is to do", s.w.CPU)
 	case all && len(pids) == 1:
 		c.Fix = fmt.Sprintf("taskset -apc %s %s", free, pids[0])
 	case all:
 		c.Fix = fmt.Sprintf("for pid in %s; do taskset -apc %s $pid; done", strings.Join(pids, " "), free)
-	case pid == 0:
+	case !s.e.mayEnd(starter):
 		c.FixNote = "find out what starts them, and start it on other CPUs: taskset -c " + free + " COMMAND"
-	case !s.e.Host.Threads[pid].Allowed.Empty() && !s.e.Host.Threads[pid].Allowed.Has(s.w.CPU):
+	case !s.inWay(c, starter):
 		c.FixNote = fmt.Sprintf("%s (%d) starts them on this CPU although it runs on others itself: make it start "+
-			"them elsewhere (taskset -c %s COMMAND), or end it", name, pid, free)
+			"them elsewhere (taskset -c %s COMMAND), or end it", name, starter, free)
 	default:
 		c.FixNote = "move what starts them; what it starts from then on inherits its CPUs:"
 		c.Fix = fmt.Sprintf("for pid in %s; do taskset -apc %s $pid; done",
-			strings.Join(append([]string{fmt.Sprint(pid)}, pids...), " "), free)
+			strings.Join(append([]string{fmt.Sprint(starter)}, pids...), " "), free)
 	}
 }
 

@@ -28,7 +28,9 @@ var irq = row{
 		}
 	},
 	remedy: func(s *scene, c *Cause) {
-		if s.e.Host.Housekeeping != "" {
+		if p, ok := s.e.Host.IRQs[c.IRQ]; ok && p.Allowed != "" && !inList(p.Allowed, s.w.CPU) {
+			c.FixNote = fmt.Sprintf("it may no longer go to CPU %d: nothing is to do", s.w.CPU)
+		} else if s.e.Host.Housekeeping != "" {
 			c.Fix = fmt.Sprintf("echo %s > /proc/irq/%d/smp_affinity_list", s.e.Host.Housekeeping, c.IRQ)
 		}
 		moveAway(s, c)

@@ -49,6 +49,12 @@ type group struct {
 func sumOfSmall(e *Evidence, w *Worker, causes []*Cause) (Cause, bool) {
 	sum := Cause{Kind: ManySmall, Worker: w.ID, CPU: w.CPU}
 	groups := map[string]*group{}
+	parentOf := func(tid int) string { // "" of the kernel's threads, which nobody can start elsewhere
+		if t := e.Host.Threads[tid]; !t.Kernel {
+			return t.Parent
+		}
+		return ""
+	}
 	for _, c := range causes {
 		if !c.Minor || rowOf(c.Kind).voluntary {
 			continue
@@ -56,11 +62,11 @@ func sumOfSmall(e *Evidence, w *Worker, causes []*Cause) (Cause, bool) {
 		name := fmt.Sprintf("%s %s", c.Kind, c.Name)
 		g := groups[name]
 		if g == nil {
-			g = &group{name: name, parent: e.Host.Threads[c.TID].Parent}
+			g = &group{name: name, parent: parentOf(c.TID)}
 			groups[name] = g
 		}
 		g.ns, g.n = g.ns+c.LostNS, g.n+1
-		g.parent = cmp.Or(g.parent, e.Host.Threads[c.TID].Parent)
+		g.parent = cmp.Or(g.parent, parentOf(c.TID))
 		sum.Share, sum.PPS, sum.LostNS, sum.Longest = sum.Share+c.Share, sum.PPS+c.PPS, sum.LostNS+c.LostNS,
 			max(sum.Longest, c.Longest)
 		sum.Times++

@@ -33,6 +33,9 @@ var moved = row{
 			return
 		}
 		endRepeater(s.e, c, func(k *kernel.Sum) bool { return movedBy(s.e, k, s.w.TID) })
+		if c.Fix == "" && c.PID != 0 && !s.e.alive(c.PID) {
+			c.FixNote = hasEnded(c.Name, c.PID)
+		}
 		if c.Fix != "" || s.w.LastCPU != s.w.CPU || s.w.Affinity != fmt.Sprint(s.w.CPU) {
 			c.then("taskset -pc %d %d", s.w.CPU, s.w.TID)
 		}

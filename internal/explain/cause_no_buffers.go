@@ -62,7 +62,7 @@ var noBuffers = row{
 			c.FixNote = "delete ports that are not needed, or give them fewer queues, or " + more
 			return
 		}
-		if r := s.e.fullestRing(); r != nil {
+		if r := s.e.fullestRing(); r != nil && r.Size > leastRing {
 			// Half of it is for the ring's packets, the rest for the other rings and for devices.
 			size := uint64(leastRing)
 			for size*8 <= uint64(s.e.Buffers) && size*2 < uint64(r.Size) {
@@ -72,8 +72,11 @@ var noBuffers = row{
 			c.then("corelane worker set %d --ring-size %d", r.To, size)
 			return
 		}
-		c.FixNote = more + ", or limit how many of its packets may wait for neighbours:"
-		c.then("corelane port set %s --unresolved-rate %d", c.Port, unresolvedRate)
+		c.FixNote = more
+		if limit := limitUnresolved(s.e, s.e.port(c.Port)); limit != "" {
+			c.FixNote += ", or limit how many of its packets may wait for neighbours:"
+			c.then("%s", limit)
+		}
 	},
 }
 

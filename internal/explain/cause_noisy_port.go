@@ -52,8 +52,11 @@ func limitFlows(e *Evidence, p *Port) string {
 			stateful++
 		}
 	}
-	return fmt.Sprintf("corelane port set %[1]s --flow-limit %[2]d\ncorelane flow flush --port %[1]s", p.Name,
-		max(leastFlows, e.Flows/4/max(1, stateful)))
+	limit := max(leastFlows, e.Flows/4/max(1, stateful))
+	if p.FlowLimit != 0 && uint64(p.FlowLimit) <= limit {
+		return ""
+	}
+	return fmt.Sprintf("corelane port set %[1]s --flow-limit %[2]d\ncorelane flow flush --port %[1]s", p.Name, limit)
 }
 
 // limitUnresolved limits what the control plane takes of the port.

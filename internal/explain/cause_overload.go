@@ -38,14 +38,17 @@ var overload = row{
 			100*m.Achieved/max(1, m.Expected))
 	},
 	remedy: func(s *scene, c *Cause) {
-		c.Fix = "corelane worker add --cpu " + firstOf(s.e.Host.Housekeeping)
-		c.FixNote = "reduce the work per packet, or add a worker on a CPU that nothing else needs, with queues to " +
-			"poll or ports in hybrid mode:"
+		c.FixNote = "reduce the work per packet: every CPU has a worker"
+		if free := s.e.Host.Housekeeping; free != "" {
+			c.Fix = "corelane worker add --cpu " + firstOf(free)
+			c.FixNote = "reduce the work per packet, or add a worker on a CPU that nothing else needs, with queues " +
+				"to poll or ports in hybrid mode:"
+		}
 		if h := s.e.Host.Handicaps; len(h) > 0 {
 			c.Title += "; " + h[0].What
 			c.FixNote = strings.TrimSuffix(h[0].Remedy, ":") + "; then " + c.FixNote
 			if h[0].Fix != "" {
-				c.Fix = h[0].Fix + "\n" + c.Fix
+				c.Fix = strings.TrimSpace(h[0].Fix + "\n" + c.Fix)
 			}
 		}
 	},

@@ -37,7 +37,10 @@ func remedyOwnThread(s *scene, c *Cause) {
 		return
 	}
 	if !inList(t.Planned, s.w.CPU) {
-		c.Fix = fmt.Sprintf("taskset -pc %s %d", t.Planned, c.TID)
+		c.Fix, c.FixNote = fmt.Sprintf("taskset -pc %s %d", t.Planned, c.TID), ""
+		if t.Allowed != "" && !inList(t.Allowed, s.w.CPU) {
+			c.Fix, c.FixNote = "", "corelaned has moved it back; stop what moves it (TuneD, numad, taskset)"
+		}
 		return
 	}
 	c.Fix, c.FixNote = "", ""

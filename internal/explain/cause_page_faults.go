@@ -4,6 +4,7 @@ package explain
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/corelane/corelane/internal/explain/kernel"
 )
@@ -38,9 +39,11 @@ var pageFaults = row{
 		c.Why = "memory of the process was reclaimed, write-protected or never touched before; usual reasons are " +
 			"missing hugepages, KSM, NUMA balancing, clear_refs and swapping"
 	},
-	remedy: func(_ *scene, c *Cause) {
-		c.FixNote = "run corelaned with hugepages, and switch off what unmaps its memory:"
-		c.Fix = "sysctl kernel.numa_balancing=0\necho 0 > /sys/kernel/mm/ksm/run"
+	remedy: func(s *scene, c *Cause) {
+		c.FixNote = "run corelaned with hugepages, and end what unmaps its memory"
+		if c.Fix = strings.Join(s.e.Host.Unmapping, "\n"); c.Fix != "" {
+			c.FixNote = "run corelaned with hugepages, and switch off what unmaps its memory:"
+		}
 	},
 }
 

@@ -58,6 +58,11 @@ var ringOverflow = row{
 	remedy: func(_ *scene, c *Cause) {
 		if c.ring != nil {
 			ring := min(4*uint64(c.ring.Size), fields.Max(workerRing))
+			if ring == uint64(c.ring.Size) {
+				c.FixNote = "no ring can be longer: make the bursts shorter, or let the worker finish the packets " +
+					"that it polls (--mode run-to-completion)"
+				return
+			}
 			c.Fix = fmt.Sprintf("corelane worker set %d --ring-size %d", c.Worker, ring)
 			return
 		}

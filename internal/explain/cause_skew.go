@@ -51,6 +51,10 @@ var skew = row{
 		if len(s.w.Queues) == 1 && c.Port != "" {
 			c.Fix = fmt.Sprintf("corelane port set %s --mode hybrid", c.Port)
 			c.FixNote = "hybrid mode spreads the port's packets over all workers by flow:"
+			if s.e.port(c.Port).Hybrid {
+				c.Fix = ""
+				c.FixNote = "the port's packets are spread over the workers by flow already: one flow has most of them"
+			}
 		}
 	},
 }

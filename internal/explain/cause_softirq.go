@@ -99,7 +99,7 @@ func remedySoftirq(s *scene, c *Cause) {
 
 // moveAway replaces the remedy for a thread of another program: it may run on another CPU. A worker's CPU is planned.
 func moveAway(s *scene, c *Cause) {
-	if s.w.Plain && s.e.Host.Housekeeping != "" {
+	if s.w.Plain && !s.w.Ended && s.e.Host.Housekeeping != "" {
 		c.Fix = fmt.Sprintf("taskset -pc %s %d", s.e.Host.Housekeeping, s.w.TID)
 		c.FixNote = "run the thread on a CPU that does not do this work:"
 	}

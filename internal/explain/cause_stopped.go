@@ -3,6 +3,7 @@ package explain
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/corelane/corelane/internal/explain/kernel"
 )
@@ -32,7 +33,7 @@ func describeStopped(s *scene, c *Cause) {
 		c.Title = fmt.Sprintf("%s was stopped by the freezer of its control group", s.w.label())
 		c.Why, c.ofFreezer = "the freezer of a control group stops all threads of its processes", true
 		if who := topSum(s.e, isFreezer); who != nil {
-			c.Name, c.PID, c.TID = "freezer: "+who.Name, who.PID, who.ID
+			c.Name, c.PID, c.TID = freezing+who.Name, who.PID, who.ID
 			c.fact(Seen, "%s (thread %d of process %d) froze or thawed control groups %d times", who.Name, who.ID,
 				who.PID, who.Count)
 			c.Title += fmt.Sprintf(": %s (%d)", who.Name, who.ID)
@@ -63,24 +64,33 @@ func describeStopped(s *scene, c *Cause) {
 
 func remedyStopped(s *scene, c *Cause) {
 	tracer, name := tracerOf(s)
+	did := isStopSignal
 	switch {
 	case c.ofFreezer:
-		c.FixNote = "find out what freezes the group (docker pause, systemctl freeze, checkpoints)"
-		endRepeater(s.e, c, isFreezer)
+		did = isFreezer
 	case tracer != 0:
+		did = func(k *kernel.Sum) bool { return tracedBy(k, s.w) }
+	}
+	switch {
+	case c.PID != 0 && !s.e.alive(c.PID):
+		c.FixNote = hasEnded(strings.TrimPrefix(c.Name, freezing), c.PID)
+	case c.ofFreezer:
+		c.FixNote = "find out what freezes the group (docker pause, systemctl freeze, checkpoints)"
+	case s.e.mayEnd(tracer):
 		c.FixNote = fmt.Sprintf("end %s; the kernel detaches it:", name)
 		c.Fix = fmt.Sprintf("kill %d", tracer)
-		endRepeater(s.e, c, func(k *kernel.Sum) bool { return tracedBy(k, s.w) })
-	case c.PID != 0:
+	case c.PID != 0 && tracer == 0:
 		c.FixNote = fmt.Sprintf("%s (%d) sends the signals; end it or stop what makes it do so", c.Name, c.PID)
-		endRepeater(s.e, c, isStopSignal)
 	}
+	endRepeater(s.e, c, did)
 	if s.e.Host.Thaw != "" {
 		c.then("echo %s > %s", s.e.Host.ThawText, s.e.Host.Thaw)
-	} else if isStopped(s.e.Host.Worker[s.w.TID].State) && tracer == 0 {
+	} else if isStopped(s.e.Host.Worker[s.w.TID].State) && !s.e.alive(tracer) {
 		c.then("kill -CONT %d", s.e.Daemon)
 	}
 }
+
+const freezing = "freezer: " // before the name of what freezes
 
 func isFreezer(k *kernel.Sum) bool { return k.Kind == kernel.KindFreezer }
 

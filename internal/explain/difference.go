@@ -152,6 +152,7 @@ func portBetween(name string, was, now *apiv1.Port, before, after *snapshot) Por
 		TxRefused: stat.Grown(b.GetCounters().GetTxRefused(), a.GetCounters().GetTxRefused()),
 		Drops:     map[string]uint64{}, Workers: map[int]uint64{}, Disconnects: stat.Grown(b.GetPeerDisconnects(),
 			a.GetPeerDisconnects()), Disabled: now.Disabled, Stateful: now.Stateful, UnresolvedRate: now.UnresolvedRate,
+		FlowLimit: now.FlowLimit, Hybrid: now.Mode == apiv1.PortMode_PORT_MODE_HYBRID,
 		NotLearnt:  stat.Grown(b.GetLearnTooMany(), a.GetLearnTooMany()),
 		GuestKnown: now.GuestMac != "" && len(now.GuestAddresses) > 0, Kept: b.GetBuffersKept(),
 		Waiting: b.GetBuffersWaiting(), Carried: b.GetCounters().GetRxPackets() + b.GetCounters().GetTxPackets(),

@@ -120,7 +120,8 @@ type Port struct {
 	RingSize                                  uint32            // packets; 0: not known
 	Workers                                   map[int]uint64    // received, by worker
 	Disconnects                               uint64
-	Disabled, Stateful                        bool
+	Disabled, Stateful, Hybrid                bool
+	FlowLimit                                 uint32 // flows at once; 0: any number
 	UnresolvedRate                            uint32 // packets/s to neighbours without a MAC; 0: the most
 	NotLearnt                                 uint64 // frames with new source MACs that the bridge did not learn
 	GuestKnown                                bool   // the guest's MAC and addresses are configured
@@ -168,7 +169,8 @@ type Host struct {
 	Shares         map[int][]host.Share     // of the CPUs' time that the threads of these processes got, by pid
 	Handicaps      []host.Handicap
 	Unread         []string
-	Housekeeping   string // CPUs without a worker
+	Unmapping      []string // commands that switch off what takes memory away from processes, of what is on
+	Housekeeping   string   // CPUs without a worker
 }
 
 // IRQPlace is the affinity of an interrupt, allowed and effective: lists of CPUs.

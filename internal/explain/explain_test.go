@@ -36,7 +36,8 @@ func loaded(share float64) *Evidence {
 			Drops: map[string]uint64{}},
 			{Name: "vm1", Device: "vhost", Peer: "/run/vm1.sock", TxPackets: uint64(packets),
 				Drops: map[string]uint64{}}},
-		Host: Host{Online: 2, Housekeeping: "0", Tasks: map[int]host.Task{}, Threads: map[int]host.Thread{},
+		Host: Host{Online: 2, Housekeeping: "0", Unmapping: []string{"sysctl kernel.numa_balancing=0"},
+			Tasks: map[int]host.Task{}, Threads: map[int]host.Thread{},
 			Waited: map[int]int64{}, FaultNS: 1000}}
 }
 
@@ -107,7 +108,7 @@ func (e *Evidence) quota(ns int64) {
 func (e *Evidence) second(share float64) {
 	o := *loaded(share)
 	w := o.Workers[0]
-	w.ID, w.TID, w.CPU, w.Queues = 1, tid+1, 2, []Queue{{Port: "uplink", Index: 1, Packets: w.Packets}}
+	w.ID, w.TID, w.CPU, w.Queues = 1, tid+50, 2, []Queue{{Port: "uplink", Index: 1, Packets: w.Packets}}
 	e.Workers = append(e.Workers, w)
 }
 
@@ -237,6 +238,7 @@ var cases = []struct {
 		e.sum(kernel.Sum{Kind: kernel.KindGap, Why: kernel.WhyStopped, NS: 500 * msec, Count: 1, Longest: 500 * msec})
 		e.sum(kernel.Sum{Kind: kernel.KindTraced, ID: 78, PID: 78, Name: "strace", Count: 4})
 		e.sum(kernel.Sum{Kind: kernel.KindSignal, Why: 19, ID: 78, PID: 78, Name: "strace", Count: 1})
+		e.Host.Threads[78] = host.Thread{TID: 78, PID: 78, Name: "strace"}
 	}, Stopped, "strace", "kill 78"},
 	{"frozen", 0, func(e *Evidence) {
 		e.sum(kernel.Sum{Kind: kernel.KindGap, Why: kernel.WhyFrozen, NS: 10 * sec, Count: 1, Longest: 10 * sec})

@@ -2,6 +2,7 @@
 package explain
 
 import (
+	"maps"
 	"os"
 	"slices"
 	"time"
@@ -48,7 +49,7 @@ func (e *Evidence) fillHost(root host.Root, before, after *host.Snapshot) {
 	h.Handicaps = root.Handicaps(e.Daemon, mine.IDs())
 	e.fillBusy(root, mine, before, after)
 	h.Online, h.Housekeeping = online.Len(), online.Without(mine).String()
-	h.FaultNS = host.FaultNS()
+	h.FaultNS, h.Unmapping = host.FaultNS(), root.Unmapping()
 	h.Thaw, h.ThawText = root.Frozen(e.Daemon)
 	h.CpusetFile, h.Cpuset = root.Cpuset(e.Daemon)
 	for _, w := range e.Workers {
@@ -114,14 +115,9 @@ func (e *Evidence) fillSuspects(root host.Root) {
 	if e.Silent {
 		h.Threads[e.Daemon], _ = root.Thread(e.Daemon)
 	}
-	for _, tid := range e.suspects() {
-		if t, ok := root.Thread(tid); ok {
-			h.Threads[tid] = t
-		} else if t, met := h.Threads[tid]; met {
-			t.Ended = true
-			h.Threads[tid] = t
-		}
-	}
+	met := slices.Sorted(maps.Keys(h.Threads))
+	e.lookUp(root, met, len(met))
+	e.lookUp(root, e.suspects(), mostSuspects)
 	for _, w := range e.Workers {
 		if _, done := h.RPS[w.CPU]; !done {
 			h.RPS[w.CPU] = root.RPS(w.CPU)
@@ -132,6 +128,25 @@ func (e *Evidence) fillSuspects(root host.Root) {
 				h.IRQs[irq] = IRQPlace{allowed.String(), effective.String()}
 			}
 		}
+	}
+}
+
+// lookUp reads the details of threads that are still there, of so many at most, and marks those that have ended.
+func (e *Evidence) lookUp(root host.Root, tids []int, most int) {
+	for _, tid := range tids {
+		t, ok := root.Thread(tid)
+		met, known := e.Host.Threads[tid]
+		switch {
+		case ok && most > 0:
+			t.Ended = t.Dead()
+			most--
+		case !ok && known:
+			t = met
+			t.Ended = true
+		default:
+			continue
+		}
+		e.Host.Threads[tid] = t
 	}
 }
 
@@ -148,11 +163,17 @@ func (e *Evidence) suspects() (out []int) {
 			switch s.Kind {
 			case kernel.KindThread:
 				ns[s.ID], ns[s.PID], ns[s.Parent] = ns[s.ID]+s.NS, ns[s.PID]+s.NS, ns[s.Parent]+s.NS
-			case kernel.KindTLBSent, kernel.KindIPISent, kernel.KindSignal, kernel.KindTraced, kernel.KindAffinity,
-				kernel.KindFreezer:
+			case kernel.KindTLBSent, kernel.KindIPISent:
 				ns[s.ID], ns[s.PID], ns[s.Parent] = ns[s.ID]+s.Count, ns[s.PID]+s.Count, ns[s.Parent]+s.Count
+			case kernel.KindSignal, kernel.KindTraced, kernel.KindAffinity, kernel.KindFreezer: // they act on purpose
+				for _, id := range []int{s.ID, s.PID, s.Parent} {
+					ns[id] += e.ns()
+				}
 			}
 		}
+	}
+	for _, w := range e.Host.Worker {
+		ns[w.Tracer] += e.ns()
 	}
 	for _, t := range e.Host.Tasks {
 		for _, w := range e.Workers {
@@ -167,7 +188,7 @@ func (e *Evidence) suspects() (out []int) {
 		}
 	}
 	slices.SortFunc(out, func(a, b int) int { return int(ns[b] - ns[a]) })
-	return out[:min(len(out), mostSuspects)]
+	return out
 }
 
 // unique returns each line once, in order.

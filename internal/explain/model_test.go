@@ -4,6 +4,7 @@ package explain
 import (
 	"math"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/corelane/corelane/internal/explain/host"
@@ -64,5 +65,21 @@ func TestModel(t *testing.T) {
 	}
 	if m := modelOf(&Evidence{}, &Worker{}, nil); m.Expected != 0 || m.saturated() {
 		t.Errorf("%+v", m)
+	}
+}
+
+// A cause takes time for more packets than it costs: rings hold some, and no more came. The table says which it has.
+func TestTableSaysWhatItCounts(t *testing.T) {
+	e := loaded(0.3)
+	e.hog(0.1)
+	r := Explain(*e)
+	var b strings.Builder
+	if err := r.WriteText(&b); err != nil {
+		t.Fatal(err)
+	}
+	part := r.Workers[0].Model.Parts[0]
+	if text := b.String(); part.PPS < 2*r.Causes[0].PPS || strings.Count(text, "could have processed meanwhile") != 1 ||
+		!strings.Contains(text, "How many of them were lost is the cost of a cause, above.\n") {
+		t.Errorf("%+v, %s", part, text)
 	}
 }

@@ -41,10 +41,20 @@ func endRepeater(e *Evidence, c *Cause, did func(*kernel.Sum) bool) {
 	}
 }
 
+// alive says whether a thread was still there when the window ended.
+func (e *Evidence) alive(tid int) bool {
+	t, met := e.Host.Threads[tid]
+	return met && !t.Ended
+}
+
+// hasEnded is what to do about a culprit that is no longer there.
+func hasEnded(name string, pid int) string {
+	return fmt.Sprintf("%s (%d) has ended: nothing is to do, unless it comes back", name, pid)
+}
+
 // mayEnd says whether a process is there and is neither the first one, nor the kernel's, nor corelaned.
 func (e *Evidence) mayEnd(pid int) bool {
-	t, met := e.Host.Threads[pid]
-	return pid > kthreadd && pid != e.Daemon && met && !t.Ended && !t.Kernel
+	return pid > kthreadd && pid != e.Daemon && e.alive(pid) && !e.Host.Threads[pid].Kernel
 }
 
 // then adds a command to the remedy.

@@ -21,6 +21,7 @@ type Session struct {
 	root    host.Root
 	client  *api.Client // nil: threads of any program, or a daemon that does not answer
 	silent  int         // pid of a daemon that does not answer; 0: it does
+	asked   bool        // whether it answers was asked by Open, for the first window
 	watcher *kernel.Watcher
 	noTrace string
 	targets []kernel.Target
@@ -44,6 +45,7 @@ func Open(ctx context.Context, o Options) (*Session, error) {
 	if err := s.connect(ctx); err != nil {
 		return nil, err
 	}
+	s.asked = true
 	return s, nil
 }
 
@@ -120,7 +122,8 @@ func (s *Session) Evidence(ctx context.Context) (*Evidence, error) {
 
 // subjects returns the threads to observe.
 func (s *Session) subjects(ctx context.Context) (pid int, targets []kernel.Target, err error) {
-	if s.client == nil && s.silent != 0 {
+	asked := s.asked
+	if s.asked = false; s.client == nil && s.silent != 0 && !asked {
 		if err := s.connect(ctx); err != nil { // it may answer again
 			return 0, nil, err
 		}

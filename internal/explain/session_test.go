@@ -80,11 +80,17 @@ func TestDaemonThatDoesNotAnswer(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
+	if err := l.Close(); err != nil { // whoever asks once more finds nobody
+		t.Fatal(err)
+	}
 	r, err := s.Next(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	if c := r.Causes[0]; c.Kind != NoAnswer || c.PID != os.Getpid() || r.Daemon != os.Getpid() {
 		t.Errorf("%+v; %s", c, r.Verdict)
+	}
+	if r, err := s.Next(t.Context()); err == nil {
+		t.Errorf("the second window did not ask whether the daemon answers again: %+v", r)
 	}
 }

@@ -85,7 +85,12 @@ func writeWorker(b *strings.Builder, w *WorkerReport) {
 	}
 	row("= delivered", m.Forwarding, m.Delivered)
 	_ = t.Flush()
+	fmt.Fprintf(b, "  %s\n", strings.ReplaceAll(TableNote, "\n", "\n  "))
 }
+
+// TableNote says what the table of a worker has beside each time.
+const TableNote = "Each time is also given as the packets/s that the core could have processed meanwhile.\n" +
+	"How many of them were lost is the cost of a cause, above."
 
 const shownMinor = 6
 

@@ -28,6 +28,7 @@ type Thread struct {
 	LastCPU int        `json:"last_cpu"`
 	Policy  int        `json:"policy,omitempty"` // SCHED_ of sched(7)
 	Nice    int        `json:"nice,omitempty"`
+	Fixed   bool       `json:"fixed,omitempty"` // the kernel refuses changes of its CPUs
 	Ended   bool       `json:"ended,omitempty"` // since its details were read
 }
 
@@ -47,6 +48,7 @@ func (r Root) Thread(tid int) (t Thread, ok bool) {
 	t.Command = r.proc().CommandLine(tid)
 	if task, err := r.proc().Process(tid); err == nil {
 		t.Kernel, t.LastCPU, t.Policy, t.Nice = task.Kernel(), task.LastCPU, task.Policy, task.Nice
+		t.Fixed = task.Fixed()
 	}
 	t.Parent = r.proc().Name(int(count(keys["PPid"])))
 	groups, _ := r.proc().Read(dir + "/cgroup")

@@ -51,6 +51,17 @@ func (r Root) farMemory(pid, cpu int) (h Handicap, found bool) {
 		float64(all-near) > mostFar*float64(all)
 }
 
+// Unmapping returns the commands that switch off what takes memory away from processes, of what is on.
+func (r Root) Unmapping() (fixes []string) {
+	if text, _ := r.text("proc/sys/kernel/numa_balancing"); text != "" && text != "0" {
+		fixes = append(fixes, "sysctl kernel.numa_balancing=0")
+	}
+	if text, _ := r.text("sys/kernel/mm/ksm/run"); text == "1" {
+		fixes = append(fixes, "echo 0 > /sys/kernel/mm/ksm/run")
+	}
+	return fixes
+}
+
 // splitPages reads how many transparent hugepages the kernel has split since boot.
 func (r Root) splitPages() int64 {
 	text, _ := r.text("proc/vmstat") // a kernel without them has no counters

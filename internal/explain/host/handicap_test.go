@@ -201,3 +201,19 @@ func found(h Handicap, yes bool) *Handicap {
 	}
 	return &h
 }
+
+// Only what is on is switched off.
+func TestUnmapping(t *testing.T) {
+	for want, run := range map[string]string{"": "0", "echo 0 > /sys/kernel/mm/ksm/run": "1"} {
+		for balancing, also := range map[string]string{"0": "", "1": "sysctl kernel.numa_balancing=0 "} {
+			r := tree(t, map[string]string{"sys/kernel/mm/ksm/run": run + "\n",
+				"proc/sys/kernel/numa_balancing": balancing + "\n"})
+			if got := strings.Join(r.Unmapping(), " "); got != strings.TrimSpace(also+want) {
+				t.Errorf("KSM %s, NUMA balancing %s: %q", run, balancing, got)
+			}
+		}
+	}
+	if got := Root(t.TempDir()).Unmapping(); got != nil {
+		t.Errorf("without these settings: %v", got)
+	}
+}

@@ -26,6 +26,7 @@ var (
 		"length":  length,
 		"at":      func(ns int64) string { return fmt.Sprintf("%.3f s", float64(ns)/1e9) },
 		"lines":   func(s string) []string { return strings.Split(strings.TrimSpace(s), "\n") },
+		"note":    func() string { return explain.TableNote },
 		"inc":     func(i int) int { return i + 1 },
 	}).Parse(pageHTML))
 )

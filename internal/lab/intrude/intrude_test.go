@@ -33,7 +33,8 @@ func TestJudge(t *testing.T) {
 			"cl-hog 7 is not the culprit, 9"},
 		"another's name": {kinds(explain.ForeignThread), Culprit{Name: "kworker"}, 5, []explain.Cause{hog},
 			"cl-hog 7 is not the culprit, kworker"},
-		"too late":     {kinds(explain.ForeignThread), Culprit{}, 10.5, []explain.Cause{hog}, "it took 10.5 s"},
+		"too late": {kinds(explain.ForeignThread), Culprit{}, 10.5, []explain.Cause{hog},
+			"it took 10.5 s, more than 10s"},
 		"nothing said": {kinds(explain.Nothing), Culprit{}, 5, nil, "no cause was found"},
 		"of two kinds": {kinds(explain.IRQ, explain.ForeignThread), Culprit{}, 5, []explain.Cause{hog}, ""},
 		"port": {kinds(explain.Skew), Culprit{Port: "tenant0"}, 5, []explain.Cause{{Kind: explain.Skew, Port: "wire"}},
@@ -47,7 +48,7 @@ func TestJudge(t *testing.T) {
 			"NET_RX is not the culprit, IRQ of [36], or BLOCK"},
 	} {
 		o := Outcome{Expected: c.expected, Wanted: c.wanted, Seconds: c.seconds}
-		o.judge(&explain.Report{Causes: c.causes}, "")
+		o.judge(&explain.Report{Causes: c.causes}, "", 10*time.Second)
 		if o.Why != c.why || o.Passed != (c.why == "") {
 			t.Errorf("%s: passed %v, '%s'; want '%s'", name, o.Passed, o.Why, c.why)
 		}
@@ -81,7 +82,7 @@ func TestJudgeAfterSteal(t *testing.T) {
 			"irq is not tlb-shootdown"},
 	} {
 		o := Outcome{Expected: kinds(explain.TLBShootdown), Stolen: c.stolen, Seconds: 5, Offered: 10e6}
-		o.judge(&explain.Report{Causes: c.causes, Seconds: 5}, "")
+		o.judge(&explain.Report{Causes: c.causes, Seconds: 5}, "", 10*time.Second)
 		if o.Why != c.why || o.Passed != (c.why == "") || o.Passed && o.Ahead != "steal" {
 			t.Errorf("%s: passed %v after '%s', '%s'; want '%s'", name, o.Passed, o.Ahead, o.Why, c.why)
 		}
