@@ -154,7 +154,7 @@ static void neighbours(void **state)
 	neighbor_learn(FABRIC0, &first, &one, true, true);
 	neighbor_learn(FABRIC0, &second, &two, true, false);
 	neighbor_learn(FABRIC0, &fixed, &one, true, true);
-	assert_non_null(neighbor_unheld(FABRIC0, &asked)); // not resolved
+	assert_non_null(neighbor_unheld(FABRIC0, &asked, false)); // not resolved
 	confirmed = neighbor_find(FABRIC0, &first)->confirmed;
 	learnt_save();
 	assert_int_equal(neighbor_del(FABRIC0, &first, &err), 0);

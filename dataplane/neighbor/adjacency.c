@@ -106,6 +106,11 @@ void adjacency_free(uint32_t index)
 	leaving[n_leaving++] = index;
 }
 
+unsigned adjacency_leaving(void)
+{
+	return n_leaving;
+}
+
 void adjacency_poll(void)
 {
 	if (neighbor_rebuilding())

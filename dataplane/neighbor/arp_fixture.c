@@ -19,7 +19,7 @@
 struct rte_mbuf *fixture_sent[FIXTURE_MAX_SENT];
 unsigned fixture_n_sent, fixture_changes;
 uint64_t fixture_punts, fixture_taken;
-bool fixture_rebuilding;
+bool fixture_rebuilding, fixture_enough;
 
 struct port *port_table[PORT_MAX];
 struct port_fwd *port_fwds[PORT_MAX];
@@ -67,6 +67,11 @@ struct rte_mempool *port_pool(int numa)
 void punt_register(enum punt kind, void (*fn)(struct rte_mbuf *m))
 {
 	handlers[kind] = fn;
+}
+
+bool punt_take(uint16_t port, enum punt kind)
+{
+	return !fixture_enough;
 }
 
 uint64_t punt_token(void)
@@ -200,6 +205,7 @@ int fixture_reset(void **state)
 	make_port(TENANT, "tenant0", PORT_TENANT, "00:00:5e:00:01:01", "10.0.0.1/24", "fd00::1/64");
 	fixture_route(NULL, 0);
 	fixture_changes = 0;
+	fixture_enough = false;
 	fixture_taken = fixture_punts;
 	neighbor_age_seconds = 30;
 	for (i = 0; i < DROP_MAX; i++)

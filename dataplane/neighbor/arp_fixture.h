@@ -17,6 +17,7 @@ extern unsigned fixture_n_sent;
 extern unsigned fixture_changes;              // calls of the listener's changed()
 extern uint64_t fixture_punts, fixture_taken; // packets punted by workers, packets taken by the master
 extern bool fixture_rebuilding;               // returned by the listener's rebuilding()
+extern bool fixture_enough;                   // the control plane takes no more requests: punt_take()
 
 int fixture_setup(void **state); // group: EAL, ports
 int fixture_teardown(void **state);

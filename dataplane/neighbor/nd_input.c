@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // nd_input: answers, in place, guests that solicit their gateway. Messages from neighbours and from the underlay go to
 // the control plane, and to the kernel as well if the port has a host port. Solicitations between guests go to their
-// bridge.
+// bridge. Hosts of the underlay that solicit the router's address are answered in place when the control plane has had
+// enough of such solicitations.
 // Reads: port, bridge, l3 (offset of the IPv6 header).  Writes: out_port.
 // Next: port_tx, punt, host_share, host_output, bridge_input.
 #include "base/rcu.h"
@@ -27,10 +28,19 @@ DROP_REASON(nd_router_advert_ignored,
 DROP_REASON(nd_redirect_ignored, "The host sent a redirect. Routes are configured here, not discovered.");
 DROP_REASON(nd_no_tailroom, "The buffer of a neighbour solicitation had no room for the answer.");
 
-static inline edge_t nd_input_to_master(struct rte_mbuf *m)
+static inline edge_t nd_input_to_master(struct rte_mbuf *m, enum punt kind)
 {
-	punt_mark(m, PUNT_ND);
+	punt_mark(m, kind);
 	return PUNT;
+}
+
+static inline edge_t nd_input_answer(struct rte_mbuf *m, struct nd_packet *p, const struct port_fwd *f, bool override)
+{
+	if (unlikely(!nd_answer(m, p, &f->mac, override)))
+		return drop(m, nd_no_tailroom);
+	meta(m)->out_port = m->port;
+	meta(m)->flags |= META_ANSWER;
+	return TX;
 }
 
 static inline edge_t nd_input_tenant_advert(struct rte_mbuf *m, const struct nd_packet *p, const struct port_fwd *f)
@@ -40,8 +50,9 @@ static inline edge_t nd_input_tenant_advert(struct rte_mbuf *m, const struct nd_
 	if (answer_is_own(f, &target))
 		return drop(m, nd_spoofed_gateway);
 	// A multicast is also for the other guests of the bridge.
-	return meta(m)->bridge != UINT16_MAX && rte_is_multicast_ether_addr(&p->eth->dst_addr) ? BRIDGE
-											       : nd_input_to_master(m);
+	return meta(m)->bridge != UINT16_MAX && rte_is_multicast_ether_addr(&p->eth->dst_addr)
+		       ? BRIDGE
+		       : nd_input_to_master(m, PUNT_ND);
 }
 
 static inline edge_t nd_input_tenant_solicit(struct rte_mbuf *m, struct nd_packet *p, const struct port_fwd *f)
@@ -58,11 +69,7 @@ static inline edge_t nd_input_tenant_solicit(struct rte_mbuf *m, struct nd_packe
 			return BRIDGE;
 		return ip_is_unspecified(&source) ? drop(m, nd_duplicate_check) : drop(m, nd_not_ours);
 	}
-	if (unlikely(!nd_answer(m, p, &f->mac, answer == ANSWER_OWN)))
-		return drop(m, nd_no_tailroom);
-	meta(m)->out_port = m->port;
-	meta(m)->flags |= META_ANSWER;
-	return TX;
+	return nd_input_answer(m, p, f, answer == ANSWER_OWN);
 }
 
 static inline edge_t nd_input_router_message(struct rte_mbuf *m, const struct port_fwd *f, uint8_t type)
@@ -77,12 +84,22 @@ static inline edge_t nd_input_router_message(struct rte_mbuf *m, const struct po
 }
 
 // The kernel has neighbours and addresses of its own, but only the router answers for the router's addresses.
-static inline edge_t nd_input_fabric(struct rte_mbuf *m, const struct nd_packet *p, const struct port_fwd *f)
+static inline edge_t nd_input_fabric(struct rte_mbuf *m, struct nd_packet *p, const struct port_fwd *f)
 {
-	const struct ip_addr target = ip6_addr(p->nd->target);
+	const struct ip_addr source = ip6_addr(p->ip->src_addr), target = ip6_addr(p->nd->target);
+	bool own = answer_is_own(f, &target);
 
-	nd_input_to_master(m);
-	return !f->host || (p->nd->type == ND_SOLICIT && answer_is_own(f, &target)) ? PUNT : SHARE;
+	if (p->nd->type == ND_SOLICIT && own) {
+		if (!answer_is_own(f, &source))
+			return punt_take(m->port, PUNT_ND) ? nd_input_to_master(m, PUNT_ND_ASKED)
+							   : nd_input_answer(m, p, f, true);
+		return nd_input_to_master(m, PUNT_ND);
+	}
+	if (p->nd->type == ND_ADVERT && !own && rte_is_same_ether_addr(&p->eth->dst_addr, &f->mac))
+		nd_input_to_master(m, PUNT_ND_REPLY);
+	else
+		nd_input_to_master(m, PUNT_ND);
+	return f->host ? SHARE : PUNT;
 }
 
 static inline edge_t nd_input_one(struct rte_mbuf *m)

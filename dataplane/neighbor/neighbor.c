@@ -17,6 +17,7 @@
 #include "port/registry.h"
 
 #define BUCKETS 16384
+#define FAMILIES 2
 
 uint32_t neighbor_end = 1;
 uint32_t neighbor_age_seconds = LIMIT_SETTINGS_NEIGHBOR_AGE_SECONDS_DEFAULT;
@@ -25,7 +26,8 @@ uint64_t (*neighbor_clock)(void) = rte_get_tsc_cycles;
 
 static struct neighbor *buckets[BUCKETS];
 static struct neighbor *by_adj[ADJ_MAX];
-static unsigned total, all_unheld, unheld[PORT_MAX];
+static unsigned total, all_unheld, unheld[FAMILIES][PORT_MAX];
+static TAILQ_HEAD(idle_list, neighbor) idle[FAMILIES][PORT_MAX], all_idle; // idle for longest first
 
 static const struct rte_ether_addr no_mac;
 
@@ -71,15 +73,50 @@ bool neighbor_usable(const struct neighbor *n)
 	return adjacency_table[n->adj]->resolved;
 }
 
-static bool neighbor_is_unheld(const struct neighbor *n)
+void neighbor_table_init(void)
 {
-	return n->refs == 0 && n->state != NEIGH_PERMANENT && n->port;
+	unsigned f, port;
+
+	TAILQ_INIT(&all_idle);
+	for (f = 0; f < FAMILIES; f++)
+		for (port = 0; port < PORT_MAX; port++)
+			TAILQ_INIT(&idle[f][port]);
 }
 
-static void neighbor_count_unheld(const struct neighbor *n, int step)
+static unsigned neighbor_family(const struct ip_addr *a)
 {
-	unheld[n->port] += (unsigned)step;
-	all_unheld += (unsigned)step;
+	return a->family == IPV6;
+}
+
+static enum neighbor_use neighbor_use_now(const struct neighbor *n)
+{
+	if (n->refs || n->state == NEIGH_PERMANENT || n->port == 0)
+		return NEIGH_HELD;
+	if (n->state == NEIGH_REACHABLE && n->use == NEIGH_IDLE) // by an answer that nobody had asked for
+		return NEIGH_IDLE;
+	return n->state == NEIGH_STALE || n->state == NEIGH_FAILED ? NEIGH_IDLE : NEIGH_SENT_TO;
+}
+
+// Counts it by its use. Called after each change of what neighbor_use_now() reads.
+static void neighbor_count_use(struct neighbor *n, enum neighbor_use use)
+{
+	unsigned f = neighbor_family(&n->addr);
+
+	if (n->use == use)
+		return;
+	if ((n->use == NEIGH_HELD) != (use == NEIGH_HELD)) {
+		unheld[f][n->port] += use == NEIGH_HELD ? -1u : 1u;
+		all_unheld += use == NEIGH_HELD ? -1u : 1u;
+	}
+	if (n->use == NEIGH_IDLE) {
+		TAILQ_REMOVE(&idle[f][n->port], n, idle_port);
+		TAILQ_REMOVE(&all_idle, n, idle_all);
+	}
+	if (use == NEIGH_IDLE) {
+		TAILQ_INSERT_TAIL(&idle[f][n->port], n, idle_port);
+		TAILQ_INSERT_TAIL(&all_idle, n, idle_all);
+	}
+	n->use = use;
 }
 
 static bool neighbor_state_usable(enum neighbor_state s)
@@ -90,7 +127,7 @@ static bool neighbor_state_usable(enum neighbor_state s)
 // The only place where state and MAC change.
 void neighbor_change(struct neighbor *n, enum neighbor_state state, const struct rte_ether_addr *mac)
 {
-	bool was_usable = neighbor_usable(n), was_unheld = neighbor_is_unheld(n), usable = neighbor_state_usable(state);
+	bool was_usable = neighbor_usable(n), usable = neighbor_state_usable(state);
 
 	if (!usable)
 		mac = &no_mac;
@@ -103,8 +140,7 @@ void neighbor_change(struct neighbor *n, enum neighbor_state state, const struct
 	n->state = state;
 	n->changed = neighbor_clock();
 	n->probes = 0;
-	if (neighbor_is_unheld(n) != was_unheld)
-		neighbor_count_unheld(n, was_unheld ? -1 : 1);
+	neighbor_count_use(n, neighbor_use_now(n));
 	neighbor_timer_set(n);
 	if (n->refs && was_usable != neighbor_usable(n))
 		neighbor_notify_changed();
@@ -131,7 +167,6 @@ static struct neighbor *neighbor_create(uint16_t port, const struct ip_addr *add
 	by_adj[n->adj] = n;
 	neighbor_end = RTE_MAX(neighbor_end, n->adj + 1);
 	total++;
-	neighbor_count_unheld(n, 1);
 	neighbor_change(n, NEIGH_INCOMPLETE, NULL);
 	neighbor_timer_now(n);
 	return n;
@@ -152,8 +187,7 @@ void neighbor_remove(struct neighbor *n)
 {
 	neighbor_give_up(n);
 	neighbor_timer_stop(n);
-	if (neighbor_is_unheld(n))
-		neighbor_count_unheld(n, -1);
+	neighbor_count_use(n, NEIGH_HELD);
 	if (n->port)
 		neighbor_unlink(n);
 	by_adj[n->adj] = NULL;
@@ -175,11 +209,25 @@ void neighbor_orphan(struct neighbor *n)
 	neighbor_change(n, NEIGH_FAILED, NULL);
 }
 
-struct neighbor *neighbor_unheld(uint16_t port, const struct ip_addr *addr)
+static bool neighbor_has_room(uint16_t port, const struct ip_addr *addr, bool displace)
+{
+	unsigned f = neighbor_family(addr);
+	bool port_full = unheld[f][port] >= NEIGHBOR_PORT_UNHELD;
+	struct neighbor *oldest = TAILQ_FIRST(port_full ? &idle[f][port] : &all_idle);
+
+	if (!port_full && all_unheld < NEIGHBOR_ALL_UNHELD)
+		return true;
+	if (!displace || oldest == NULL || adjacency_leaving() >= NEIGHBOR_LEAVING)
+		return false;
+	neighbor_remove(oldest);
+	return true;
+}
+
+struct neighbor *neighbor_unheld(uint16_t port, const struct ip_addr *addr, bool displace)
 {
 	struct neighbor *n = neighbor_find(port, addr);
 
-	if (n || unheld[port] >= NEIGHBOR_PORT_UNHELD || all_unheld >= NEIGHBOR_ALL_UNHELD)
+	if (n || !neighbor_has_room(port, addr, displace))
 		return n;
 	return neighbor_create(port, addr, &no_mac, NULL);
 }
@@ -209,9 +257,8 @@ static int neighbor_check_addr(uint16_t port, const struct ip_addr *addr, const 
 
 static void neighbor_add_reference(struct neighbor *n)
 {
-	if (neighbor_is_unheld(n))
-		neighbor_count_unheld(n, -1);
 	n->refs++;
+	neighbor_count_use(n, NEIGH_HELD);
 	if (n->state == NEIGH_STALE || n->state == NEIGH_FAILED)
 		neighbor_timer_now(n);
 }
@@ -256,8 +303,8 @@ void adjacency_put(uint32_t adj)
 		return;
 	if (n->port == 0 || n->addr.family == 0)
 		neighbor_remove(n);
-	else if (neighbor_is_unheld(n))
-		neighbor_count_unheld(n, 1);
+	else
+		neighbor_count_use(n, neighbor_use_now(n));
 }
 
 static bool neighbor_is_link_local(const struct ip_addr *a)
@@ -337,7 +384,8 @@ int neighbor_del(uint16_t port, const struct ip_addr *addr, struct error *err)
 void neighbor_learn(uint16_t port, const struct ip_addr *addr, const struct rte_ether_addr *mac, bool create,
 		    bool confirmed)
 {
-	struct neighbor *n = create ? neighbor_unheld(port, addr) : neighbor_find(port, addr);
+	// Who asks displaces nobody: a host without an entry is asked for its MAC when somebody sends to it.
+	struct neighbor *n = create ? neighbor_unheld(port, addr, false) : neighbor_find(port, addr);
 
 	if (n == NULL || n->state == NEIGH_PERMANENT)
 		return;

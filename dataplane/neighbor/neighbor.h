@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/queue.h>
 
 #include <rte_mbuf.h>
 
@@ -18,8 +19,13 @@
 
 enum neighbor_state { NEIGH_INCOMPLETE, NEIGH_REACHABLE, NEIGH_STALE, NEIGH_PROBE, NEIGH_FAILED, NEIGH_PERMANENT };
 
+// Entries that neither next hops nor the configuration hold are bounded. Those that nobody sends to make room for those
+// that somebody does.
+enum neighbor_use { NEIGH_HELD, NEIGH_SENT_TO, NEIGH_IDLE };
+
 struct neighbor {
-	struct neighbor *next; // in its hash chain
+	struct neighbor *next;                     // in its hash chain
+	TAILQ_ENTRY(neighbor) idle_port, idle_all; // with NEIGH_IDLE
 	uint16_t port;
 	struct ip_addr addr; // family 0: only the MAC is known
 	struct rte_ether_addr mac;
@@ -28,7 +34,8 @@ struct neighbor {
 	uint32_t refs;      // next hops that hold it
 	uint64_t confirmed; // TSC when it last answered, 0 = never
 	uint64_t changed;   // TSC of the last state change or probe
-	uint8_t owner;      // of a permanent one (base/owner.h)
+	enum neighbor_use use;
+	uint8_t owner; // of a permanent one (base/owner.h)
 	uint8_t probes;
 	uint8_t n_waiting;
 	struct rte_mbuf *waiting[NEIGHBOR_WAITING];

@@ -72,7 +72,7 @@ static bool neighbor_carry_load(const void *record, uint32_t seconds)
 
 	if (!neighbor_carry_valid(in, port, &addr))
 		return false;
-	n = neighbor_unheld(port, &addr);
+	n = neighbor_unheld(port, &addr, false);
 	if (n == NULL || neighbor_usable(n)) // configured, or learnt since
 		return false;
 	if (in->reachable && idle < neighbor_age_seconds && idle * rte_get_tsc_hz() < neighbor_clock()) {

@@ -91,9 +91,14 @@ int neighbor_init(void)
 						.removed = neighbor_port_on_removed,
 						.link = neighbor_port_on_link};
 
+	neighbor_table_init();
 	port_listen(&listener);
 	punt_register(PUNT_ARP, arp_receive);
+	punt_register(PUNT_ARP_REPLY, arp_receive);
+	punt_register(PUNT_ARP_ASKED, arp_receive);
 	punt_register(PUNT_ND, nd_receive);
+	punt_register(PUNT_ND_REPLY, nd_receive);
+	punt_register(PUNT_ND_ASKED, nd_receive);
 	punt_register(PUNT_HOLD, neighbor_port_on_hold);
 	punt_register(PUNT_GLEAN, neighbor_port_on_glean);
 	return 0;

@@ -7,8 +7,9 @@
 
 #define NEIGHBOR_PORT_WAITING 256 // packets that wait on one port: a guest that scans must not take all buffers
 #define NEIGHBOR_ALL_WAITING 4096 // and on all ports
-#define NEIGHBOR_PORT_UNHELD 1024 // entries of one port that no next hop holds and that are not configured
+#define NEIGHBOR_PORT_UNHELD 1024 // entries of one port and family that no next hop holds and that are not configured
 #define NEIGHBOR_ALL_UNHELD 49152 // and of all ports: the rest is left for next hops
+#define NEIGHBOR_LEAVING 4096     // indices that wait for their reuse: while there are more, no entry is displaced
 
 #define NEIGHBOR_RETRY_SECONDS 5   // until a failed neighbour that a next hop holds is retried
 #define NEIGHBOR_POLL_SOLICITS 256 // in one neighbor_poll(): larger bursts overflow the workers' rings
@@ -20,9 +21,12 @@ void adjacency_free(uint32_t index);
 // Publishes a new adjacency if the port, the MAC or the state has changed. Returns 0 or -ENOMEM.
 int adjacency_set(uint32_t index, uint16_t port, const struct rte_ether_addr *mac, bool resolved);
 void adjacency_poll(void);
+unsigned adjacency_leaving(void); // freed, but tunnels may still use them
 
 // neighbor.c
-struct neighbor *neighbor_unheld(uint16_t port, const struct ip_addr *addr); // finds or creates; NULL: no room
+void neighbor_table_init(void);
+// Finds or creates it. NULL: no room. displace: if there is no room, the entry that has been idle for longest makes it.
+struct neighbor *neighbor_unheld(uint16_t port, const struct ip_addr *addr, bool displace);
 // mac NULL: unchanged.
 void neighbor_change(struct neighbor *n, enum neighbor_state state, const struct rte_ether_addr *mac);
 void neighbor_remove(struct neighbor *n);

@@ -123,13 +123,14 @@ void neighbor_wait_on_port(uint16_t port, const struct ip_addr *addr, struct rte
 		neighbor_drop(m, &drop_neighbor_not_unicast);
 		return;
 	}
-	n = neighbor_unheld(port, addr);
+	n = neighbor_unheld(port, addr, true);
 	if (n == NULL) {
 		neighbor_drop(m, &drop_neighbor_table_full);
 		return;
 	}
 	neighbor_wait_for(n, m);
-	if (n->state == NEIGH_STALE) { // in use again: checks that it is still reachable
+	if (n->state == NEIGH_STALE ||
+	    (n->state == NEIGH_REACHABLE && n->use == NEIGH_IDLE)) { // in use again: checks that it is still reachable
 		neighbor_change(n, NEIGH_PROBE, NULL);
 		neighbor_solicit(n);
 	}

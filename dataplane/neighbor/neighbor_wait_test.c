@@ -198,6 +198,136 @@ static void scan(void **state)
 	assert_int_equal(node_test_in_use(), 0);
 }
 
+static struct ip_addr stranger(unsigned family, unsigned i)
+{
+	struct ip_addr a = fixture_addr(family == IPV4 ? "192.0.0.0" : "2001:db8::");
+	unsigned last = family == IPV4 ? 3 : 15;
+
+	a.bytes[last] = (uint8_t)i;
+	a.bytes[last - 1] = (uint8_t)(0x10 + (i >> 8));
+	return a;
+}
+
+static void strangers_ask(unsigned family, unsigned begin, unsigned n)
+{
+	const struct rte_ether_addr mac = fixture_mac(PEER_MAC);
+	struct ip_addr a;
+
+	for (; n > 0; n--, begin++) {
+		a = stranger(family, begin);
+		neighbor_learn(FABRIC, &a, &mac, true, false);
+	}
+}
+
+static bool is_known(unsigned family, unsigned i)
+{
+	const struct ip_addr a = stranger(family, i);
+
+	return neighbor_find(FABRIC, &a) != NULL;
+}
+
+// Returns the number of requests that this sent.
+static unsigned send_to(const char *addr)
+{
+	const struct ip_addr a = fixture_addr(addr);
+
+	neighbor_wait_on_port(FABRIC, &a, fixture_packet(PEER, 1));
+	return fixture_count_requests();
+}
+
+// 6,000 strangers ask for the router's address. They push nobody out, neither one another nor the other family, and
+// make room for hosts that somebody sends to, first the one that asked first.
+static void strangers(void **state)
+{
+	send_to(PEER);
+	fixture_learn(FABRIC, PEER, PEER_MAC, false, true); // an answer that was asked for
+	fixture_forget();
+	strangers_ask(IPV4, 0, 6000);
+	assert_int_equal(neighbor_count(), NEIGHBOR_PORT_UNHELD);
+	assert_true(is_known(IPV4, 0) && is_known(IPV4, NEIGHBOR_PORT_UNHELD - 2));
+	assert_false(is_known(IPV4, NEIGHBOR_PORT_UNHELD - 1));
+	strangers_ask(IPV6, 0, 6000);
+	assert_int_equal(neighbor_count(), 2 * NEIGHBOR_PORT_UNHELD);
+	assert_int_equal(send_to("192.0.2.20"), 1);
+	assert_int_equal(send_to("192.0.2.21"), 1);
+	send_to("2001:db8::20");
+	assert_false(is_known(IPV4, 0) || is_known(IPV4, 1) || is_known(IPV6, 0));
+	assert_true(is_known(IPV4, 2) && is_known(IPV6, 1));
+	assert_int_equal(neighbor_count(), 2 * NEIGHBOR_PORT_UNHELD);
+	assert_int_equal(fixture_drops("neighbor_table_full"), 0);
+	fixture_learn(FABRIC, "192.0.2.20", PEER_MAC, false, true);
+	assert_int_equal(fixture_n_sent, 1); // the packet that waited
+	fixture_forget();
+	strangers_ask(IPV4, 6000, 2000);
+	assert_int_equal(fixture_find(FABRIC, PEER)->state, NEIGH_REACHABLE);
+	assert_int_equal(fixture_find(FABRIC, "192.0.2.20")->state, NEIGH_REACHABLE);
+	assert_int_equal(fixture_find(FABRIC, "192.0.2.21")->state, NEIGH_INCOMPLETE);
+	assert_int_equal(fixture_find(FABRIC, "2001:db8::20")->state, NEIGH_INCOMPLETE);
+}
+
+// Answers that nobody asked for make no room for themselves. A packet to such a host does, and asks it first.
+static void strangers_answer(void **state)
+{
+	const struct rte_ether_addr mac = fixture_mac(PEER_MAC);
+	struct ip_addr a;
+	unsigned i;
+
+	strangers_ask(IPV4, 0, NEIGHBOR_PORT_UNHELD);
+	for (i = 0; i < NEIGHBOR_PORT_UNHELD; i++) {
+		a = stranger(IPV4, i);
+		neighbor_learn(FABRIC, &a, &mac, false, true);
+		assert_int_equal(neighbor_find(FABRIC, &a)->state, NEIGH_REACHABLE);
+	}
+	a = stranger(IPV4, 0);
+	neighbor_wait_on_port(FABRIC, &a, fixture_packet(PEER, 1));
+	assert_int_equal(neighbor_find(FABRIC, &a)->state, NEIGH_PROBE);
+	assert_int_equal(fixture_n_sent, 2); // the packet, and the question
+	fixture_forget();
+	assert_int_equal(send_to("192.0.2.20"), 1);
+	assert_true(is_known(IPV4, 0));
+	assert_false(is_known(IPV4, 1));
+}
+
+// The entry of a next hop makes no room until it is released.
+static void held_by_a_next_hop(void **state)
+{
+	const struct ip_addr first = stranger(IPV4, 0);
+	uint32_t adj;
+
+	strangers_ask(IPV4, 0, NEIGHBOR_PORT_UNHELD);
+	assert_int_equal(adjacency_hold(FABRIC, &first, NULL, &adj, NULL), 0);
+	strangers_ask(IPV4, NEIGHBOR_PORT_UNHELD, 1); // takes its place
+	send_to("192.0.2.20");
+	assert_true(is_known(IPV4, 0) && is_known(IPV4, NEIGHBOR_PORT_UNHELD));
+	assert_false(is_known(IPV4, 1));
+	neighbor_timer_now(neighbor_at(adj)); // stale and held: asked
+	fixture_wait(5000);
+	assert_int_equal(neighbor_at(adj)->state, NEIGH_FAILED);
+	adjacency_put(adj);
+	assert_int_equal(neighbor_at(adj)->use, NEIGH_IDLE);
+}
+
+// An index that tunnels may still use is not free: while too many are, nobody is displaced.
+static void displaced_while_rebuilding(void **state)
+{
+	unsigned i;
+
+	fixture_wait(100);
+	fixture_rebuilding = true;
+	strangers_ask(IPV4, 0, NEIGHBOR_PORT_UNHELD);
+	for (i = 0; i < NEIGHBOR_LEAVING / 2; i++) {
+		assert_int_equal(send_to("192.0.2.20"), 1);
+		neighbor_remove(fixture_find(FABRIC, "192.0.2.20"));
+		strangers_ask(IPV4, NEIGHBOR_PORT_UNHELD + i, 1);
+	}
+	assert_int_equal(fixture_drops("neighbor_table_full"), 0);
+	assert_int_equal(send_to("192.0.2.20"), 0);
+	assert_int_equal(fixture_drops("neighbor_table_full"), 1);
+	fixture_rebuilding = false;
+	fixture_wait(100);
+	assert_int_equal(send_to("192.0.2.20"), 1);
+}
+
 // Many neighbours at once: no poll sends more than the workers' rings can hold.
 static void paced(void **state)
 {
@@ -247,6 +377,10 @@ int main(void)
 		cmocka_unit_test_setup(no_headroom, fixture_reset),
 		cmocka_unit_test_setup(queue_bounds, fixture_reset),
 		cmocka_unit_test_setup(scan, fixture_reset),
+		cmocka_unit_test_setup(strangers, fixture_reset),
+		cmocka_unit_test_setup(strangers_answer, fixture_reset),
+		cmocka_unit_test_setup(held_by_a_next_hop, fixture_reset),
+		cmocka_unit_test_setup(displaced_while_rebuilding, fixture_reset),
 		cmocka_unit_test_setup(paced, fixture_reset),
 		cmocka_unit_test_setup(link_returns, fixture_reset),
 	};

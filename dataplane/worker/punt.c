@@ -20,14 +20,17 @@
 
 DROP_REASON(punt_rate,
 	    "The port sent ARP or neighbour discovery for the control plane faster than one port may: 1,000 packets/s "
-	    "of a tenant, 10,000 of a fabric port; or a guest sent more than 20 DHCP messages and router solicitations "
+	    "of a tenant, 10,000 of each kind of a fabric port; or a guest sent more than 20 DHCP messages and router "
+	    "solicitations "
 	    "per second. A host may be flooding them: see "
 	    "`corelane drops punt_rate --by-port` and `corelane capture`.");
-DROP_REASON(punt_full, "Too many packets of one kind needed the control plane at once: ARP and ND of the fabric, ARP "
-		       "and ND of tenants, packets for unknown neighbours, and what guests ask for when they boot have "
+DROP_REASON(punt_full, "Too many packets of one kind needed the control plane at once: what answers the router on the "
+		       "fabric, other ARP and ND of the fabric, ARP and ND of tenants, packets for unknown neighbours, "
+		       "and what guests ask for when they boot have "
 		       "a queue each. See `corelane drops punt_full --by-port`.");
 
 const struct punt_limits punt_limits[PUNT_CLASSES] = {
+	[PUNT_REPLY] = {.room = 2047, .rate = 10000, .burst = 1024, .turn = 256},
 	[PUNT_FABRIC] = {.room = 2047, .rate = 10000, .burst = 1024, .turn = 256},
 	[PUNT_GUEST] = {.room = 2047, .rate = 1000, .burst = 256, .turn = 128},
 	[PUNT_WAITING] = {.room = 4095, .turn = 128},
@@ -38,7 +41,7 @@ static struct rte_ring *rings[PUNT_CLASSES];
 static void (*handlers[PUNT_KINDS])(struct rte_mbuf *m);
 static uint64_t waiting_taken; // packets of PUNT_WAITING that have been handled. Master only
 
-static __thread struct bucket buckets[PUNT_CLASSES][PORT_MAX];
+static __thread struct bucket buckets[PUNT_KINDS][PORT_MAX];
 
 int punt_init(void)
 {
@@ -88,6 +91,7 @@ static unsigned punt_turn(enum punt_class c)
 
 void punt_poll(void)
 {
+	punt_turn(PUNT_REPLY);
 	punt_turn(PUNT_FABRIC);
 	punt_turn(PUNT_GUEST);
 	waiting_taken += punt_turn(PUNT_WAITING);
@@ -114,15 +118,29 @@ static inline enum punt_class punt_class_of(struct rte_mbuf *m)
 	if (kind == PUNT_BOOT)
 		return PUNT_BOOTING;
 	f = rcu_read(port_fwds[m->port % PORT_MAX]);
-	return f && f->role != PORT_TENANT ? PUNT_FABRIC : PUNT_GUEST;
+	if (f == NULL || f->role == PORT_TENANT)
+		return PUNT_GUEST;
+	return kind == PUNT_ARP_REPLY || kind == PUNT_ND_REPLY ? PUNT_REPLY : PUNT_FABRIC;
 }
 
-static inline bool punt_allowed(const struct rte_mbuf *m, enum punt_class c, uint64_t now)
+static inline bool punt_bucket_take(uint16_t port, enum punt_class c, uint16_t kind, uint64_t now)
 {
 	const struct punt_limits *l = &punt_limits[c];
+	struct bucket *b = &buckets[c == PUNT_GUEST ? PUNT_ARP : kind][port % PORT_MAX];
 
-	return l->rate == 0 ||
-	       bucket_take(&buckets[c][m->port % PORT_MAX], now, 1, l->rate, l->burst, rte_get_tsc_hz());
+	return l->rate == 0 || bucket_take(b, now, 1, l->rate, l->burst, rte_get_tsc_hz());
+}
+
+bool punt_take(uint16_t port, enum punt kind)
+{
+	return punt_bucket_take(port, PUNT_FABRIC, kind, clock_now());
+}
+
+static inline bool punt_allowed(struct rte_mbuf *m, enum punt_class c, uint64_t now)
+{
+	uint16_t kind = meta(m)->out_port;
+
+	return kind == PUNT_ARP_ASKED || kind == PUNT_ND_ASKED || punt_bucket_take(m->port, c, kind % PUNT_KINDS, now);
 }
 
 static void punt_chunk(struct rte_mbuf **pkts, unsigned n)

@@ -41,6 +41,21 @@ static void take_nd(struct rte_mbuf *m)
 	take(PUNT_ND, m);
 }
 
+static void take_asked(struct rte_mbuf *m)
+{
+	take(PUNT_ARP_ASKED, m);
+}
+
+static void take_arp_reply(struct rte_mbuf *m)
+{
+	take(PUNT_ARP_REPLY, m);
+}
+
+static void take_nd_reply(struct rte_mbuf *m)
+{
+	take(PUNT_ND_REPLY, m);
+}
+
 static void take_hold(struct rte_mbuf *m)
 {
 	take(PUNT_HOLD, m);
@@ -53,7 +68,10 @@ static int reset(void **state)
 	if (clock_stopped == 0)
 		clock_stopped = rte_rdtsc();
 	punt_register(PUNT_ARP, take_arp);
+	punt_register(PUNT_ARP_ASKED, take_asked);
+	punt_register(PUNT_ARP_REPLY, take_arp_reply);
 	punt_register(PUNT_ND, take_nd);
+	punt_register(PUNT_ND_REPLY, take_nd_reply);
 	punt_register(PUNT_HOLD, take_hold);
 	slow_us = 0;
 	while (node_test_in_use() > 0)
@@ -144,6 +162,48 @@ static void port_rate(void **state)
 	assert_int_equal(node_test_in_use(), passed + burst + 50 + 10);
 }
 
+// Each kind of a fabric port has a bucket of its own. Requests for which the node has taken a token are not counted
+// again.
+static void fabric_kinds(void **state)
+{
+	static const uint16_t kinds[] = {PUNT_ARP, PUNT_ND, PUNT_ARP_REPLY, PUNT_ND_REPLY};
+	uint32_t burst = punt_limits[PUNT_FABRIC].burst;
+	uint64_t refused = router_drops(FABRIC0, "punt_rate");
+	unsigned i;
+
+	for (i = 0; i < RTE_DIM(kinds); i++) {
+		punt_packets(FABRIC0, burst + 10, kinds[i]);
+		refused += 10;
+		assert_int_equal(router_drops(FABRIC0, "punt_rate"), refused);
+		while (node_test_in_use() > 0)
+			punt_poll();
+	}
+	assert_false(punt_take(FABRIC0, PUNT_ARP));
+	assert_false(punt_take(FABRIC0, PUNT_ND));
+	assert_true(punt_take(FABRIC1, PUNT_ND));
+	pass_us(250); // 2 more at 10,000/s
+	assert_true(punt_take(FABRIC0, PUNT_ARP) && punt_take(FABRIC0, PUNT_ARP));
+	assert_false(punt_take(FABRIC0, PUNT_ARP));
+	punt_packets(FABRIC0, 2, PUNT_ARP_ASKED);
+	assert_int_equal(router_drops(FABRIC0, "punt_rate"), refused);
+}
+
+// Questions fill their ring: answers have their own, which is served before it.
+static void replies_first(void **state)
+{
+	unsigned room = punt_limits[PUNT_FABRIC].room;
+	uint64_t full = router_drops(FABRIC0, "punt_full");
+
+	punt_packets(FABRIC0, room + 10, PUNT_ARP_ASKED);
+	assert_int_equal(router_drops(FABRIC0, "punt_full"), full + 10);
+	punt_packets(FABRIC0, 5, PUNT_ARP_REPLY);
+	punt_packets(FABRIC0, 5, PUNT_ND_REPLY);
+	slow_us = 25;
+	punt_poll();
+	assert_int_equal(taken[PUNT_ARP_REPLY] + taken[PUNT_ND_REPLY], 9); // 200 us, and the one that exceeds them
+	assert_int_equal(taken[PUNT_ARP_ASKED], 9);
+}
+
 // All tenants flood at once, and packets wait for a dead remote: the fabric's ARP has its own ring, which is served
 // first.
 static void fabric_first(void **state)
@@ -207,6 +267,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(by_kind, reset),      cmocka_unit_test_setup(nobody_takes, reset),
 		cmocka_unit_test_setup(mixed, reset),        cmocka_unit_test_setup(port_rate, reset),
+		cmocka_unit_test_setup(fabric_kinds, reset), cmocka_unit_test_setup(replies_first, reset),
 		cmocka_unit_test_setup(fabric_first, reset), cmocka_unit_test_setup(bounded_packets, reset),
 		cmocka_unit_test_setup(bounded_time, reset), cmocka_unit_test_setup(token, reset),
 	};

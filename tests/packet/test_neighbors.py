@@ -2,6 +2,7 @@
 """ARP and neighbour discovery of the router: questions, answers, packets that wait, and spoofed messages."""
 import contextlib
 import socket
+import struct
 import time
 
 import pytest
@@ -239,15 +240,17 @@ def test_ageing(network, router):
         router.cli("settings", "set", "--neighbor-age", 30)
 
 
+def echo_and_reply(family, who, own):
+    if family == 4:
+        return IP(src=who, dst=own) / ICMP(id=1, seq=2), IP(src=own, dst=who) / ICMP(type=0, id=1, seq=2)
+    return IPv6(src=who, dst=own) / ICMPv6EchoRequest(id=1, seq=2), IPv6(src=own, dst=who) / ICMPv6EchoReply(id=1, seq=2)
+
+
 @pytest.mark.parametrize("family", FAMILIES)
 def test_the_routers_own_answer_waits_too(network, router, family):
     """The reply to an echo from a host of the link waits until the host's MAC is known."""
     who = {4: "192.0.2.80", 6: "2001:db8::80"}[family]
-    if family == 4:
-        echo, back = IP(src=who, dst=FAB0[4]) / ICMP(id=1, seq=2), IP(src=FAB0[4], dst=who) / ICMP(type=0, id=1, seq=2)
-    else:
-        echo = IPv6(src=who, dst=FAB0[6]) / ICMPv6EchoRequest(id=1, seq=2)
-        back = IPv6(src=FAB0[6], dst=who) / ICMPv6EchoReply(id=1, seq=2)
+    echo, back = echo_and_reply(family, who, FAB0[family])
     with router.drops():
         router.wait(0, lambda fs: False)
         router.taps["fab0"].send(Ether(src=NEW_MAC, dst=FAB0_MAC) / echo)
@@ -256,6 +259,56 @@ def test_the_routers_own_answer_waits_too(network, router, family):
         got = router.expect("fab0", lambda p: not is_discovery(p))
     assert_same(Ether(src=FAB0_MAC, dst=NEW_MAC) / back, bytes(got))
     router.cli("neighbor", "del", "fab0", who)
+
+
+FLOODED = {4: "198.18.0.1", 6: "2001:db8:9::1"}
+FLOODED_MAC, NEAR_MAC = "02:00:00:00:f9:01", "02:00:00:00:f9:02"
+NEAR = {4: "198.18.0.2", 6: "2001:db8:9::2"}
+NEW_HOST = {4: "198.18.0.3", 6: "2001:db8:9::3"}
+STRANGERS = 6000  # six times what the table of a port and family holds
+
+
+def stranger(question, i):
+    """The question from another host. What its MAC gets is taken from its address, so that the checksum stays."""
+    raw, low = bytearray(question), struct.pack("!H", 0x1000 + i)
+    rest = struct.pack("!H", 0xffff - (0x1000 + i))
+    addresses, macs = ((30,), (10, 26)) if ARP in Ether(question) else ((36,), (10, 84))
+    for at in addresses:
+        raw[at:at + 2] = low
+    for at in macs:
+        raw[at:at + 2] = rest
+    return bytes(raw)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_strangers_ask(network, router, family):
+    """Thousands of hosts ask for the router's address: all get their answer, and the router still finds hosts of the link."""
+    router.add_fabric("fab9", address=(f"{FLOODED[4]}/16", f"{FLOODED[6]}/64"), host=NEAR.values(), host_mac=NEAR_MAC,
+                      mac=FLOODED_MAC)
+    try:
+        first = {4: "198.18.255.255", 6: "2001:db8:9::ffff"}[family]
+        question = bytes(ask(family, "02:00:00:00:00:00", first, FLOODED[family]))
+        layer = ARP if family == 4 else ICMPv6ND_NA
+        answers = 0
+        with router.drops():
+            for begin in range(0, STRANGERS, 100):
+                out = router.run("fab9", *(stranger(question, i) for i in range(begin, begin + 100)))
+                answers += sum(o.port == "fab9" and layer in o.packet for o in out)
+            if answers < STRANGERS:
+                seen = answers
+                _, reached = router.wait(PATIENCE, lambda fs: seen + sum(layer in f.packet for f in fs) >= STRANGERS)
+                assert reached
+            echo, back = echo_and_reply(family, NEW_HOST[family], FLOODED[family])
+            router.taps["fab9"].send(Ether(src=NEW_MAC, dst=FLOODED_MAC) / echo)
+            router.expect("fab9", is_discovery)
+            router.taps["fab9"].send(answer(family, NEW_MAC, NEW_HOST[family], FLOODED_MAC, FLOODED[family]))
+            got = router.expect("fab9", lambda p: not is_discovery(p))
+            assert_same(Ether(src=FLOODED_MAC, dst=NEW_MAC) / back, bytes(got))
+            # An answer that was asked for is not what makes room for the next strangers.
+            router.run("fab9", *(stranger(question, i) for i in range(STRANGERS, STRANGERS + 1000)))
+            assert status_of(router, "fab9", NEW_HOST[family]) == "NEIGHBOR_REACHABLE"
+    finally:
+        router.del_port("fab9")
 
 
 def broken(frame, **fields):
