@@ -152,7 +152,7 @@ script_case() { # SCRIPT FILE [again]
 run_system() {
   local script status=0 cases='' n=0 scripts
   ahead_cpus 3
-  run_pytest tests/system "" "${by_two[@]}" "${system_alone[@]/#/--ignore=}" || status=1
+  run_pytest tests/system "" -n 3 --dist loadfile "${system_alone[@]/#/--ignore=}" || status=1
   ahead_cpus 1
   run_pytest "${system_alone[*]}" .alone || status=1
   mapfile -t scripts < <(find tests/system -name '*_test.sh' -executable | sort)

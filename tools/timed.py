@@ -5,8 +5,7 @@
 timed.py        looks at the tests that git tracks
 
 It finds an assertion that a time is short, and a wait that gives up within less than 10 s. Tests that are marked `measure`
-may have both. A comment `timed: REASON` on the line, or above it, says why something that looks so is none. UNMENDED lists
-those that were there before this check; it may only shrink.
+may have both. A comment `timed: REASON` on the line, or above it, says why something that looks so is none.
 """
 import ast
 import pathlib
@@ -16,13 +15,6 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 LEAST = 10  # seconds that a wait takes before it gives up
-# file: (how many, reason). What is mended leaves the list.
-UNMENDED = {
-    "dataplane/port/vhost_hostile_test.c": (1, "the share of a quarter of a second that a router spends on a hostile ring"),
-    "generator/api_test.c": (1, "a trial that is stopped must end before its only window of 10 s"),
-    "generator/round_trip_test.c": (1, "20 of 200 answers of a thread on the other CPU within 100 us"),
-}
-
 NOT_RUN = ("tests/perf/", "tests/fuzz/", "tests/system/soak.py")  # by `make test`
 DURATION = re.compile(r"(^|_)(elapsed|took|latency|outage|duration)$|_(ms|us|ns)$")
 EXPLAINED = re.compile(r"(#|//) timed: \w")
@@ -228,21 +220,10 @@ def tests():
     return [p for p in tracked if p.endswith((".py", ".c", ".go")) and not p.startswith(NOT_RUN) and p not in apart]
 
 
-def judge(found, unmended):
-    """What is wrong, by the findings of each file and the list of those that were there before."""
-    for path in sorted(found.keys() | unmended.keys()):
-        here, known = found.get(path, []), unmended.get(path, (0, ""))[0]
-        if len(here) > known:
-            yield from (f"{path}:{line}: {what}" for line, what in here)
-        elif len(here) < known:
-            yield f"tools/timed.py: UNMENDED lists {known} of {path}, which has {len(here)}"
-
-
 def main():
     if len(sys.argv) > 1:
         sys.exit(__doc__)
-    found = {path: findings(path, (ROOT / path).read_text(encoding="utf-8")) for path in tests()}
-    wrong = list(judge({path: list_ for path, list_ in found.items() if list_}, UNMENDED))
+    wrong = [f"{path}:{line}: {what}" for path in tests() for line, what in findings(path, (ROOT / path).read_text(encoding="utf-8"))]
     print("\n".join(wrong), end="\n" if wrong else "")
     return 1 if wrong else 0
 

@@ -11,6 +11,7 @@
 #include <rte_cycles.h>
 #include <rte_vhost.h>
 
+#include "base/clock.h"
 #include "base/offload.h"
 #include "base/wake_fd.h"
 #include "port/vnet.h"
@@ -63,7 +64,7 @@ static inline uint16_t vhost_io_next_burst(uint16_t burst, uint16_t segs, uint32
 
 static inline bool vhost_io_rests(struct vhost_debt *d)
 {
-	return unlikely(d->paid_at != 0) && vhost_debt_is_due(d, rte_rdtsc(), rte_get_tsc_hz());
+	return unlikely(d->paid_at != 0) && vhost_debt_is_due(d, clock_now(), rte_get_tsc_hz());
 }
 
 // A worker's struct rseq points to a section until the kernel gives the CPU to others (worker/recorder.h).
