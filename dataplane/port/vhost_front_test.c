@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A vhost-user front end that says anything, in any pieces, or nothing: it delays and takes nothing of what others need,
-// and the next one is served.
+// A vhost-user front end that says anything, in any pieces, or nothing: it delays and takes nothing of what others
+// need, and the next one is served.
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -24,7 +24,7 @@
 #include "port/port_fixture.h"
 #include "port/port_kinds.h"
 #include "port/vhost.h"
-#include "port/vhost_hostile.h"
+#include "port/vhost_fixture.h"
 #include "port/vhost_message.h"
 #include "testing/wait_until.h"
 

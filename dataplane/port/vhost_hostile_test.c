@@ -21,7 +21,7 @@
 #include "port/port_kinds.h"
 #include "port/vhost.h"
 #include "port/vhost_debt.h"
-#include "port/vhost_hostile.h"
+#include "port/vhost_fixture.h"
 #include "port/vnet.h"
 #include "testing/wait_until.h"
 

@@ -16,7 +16,7 @@
 #include "port/port_fixture.h"
 #include "port/port_kinds.h"
 #include "port/vhost.h"
-#include "port/vhost_hostile.h"
+#include "port/vhost_fixture.h"
 #include "testing/wait_until.h"
 
 // The router's control thread maps memory that is not there, and looks at the rings in it.

@@ -10,7 +10,7 @@
 
 #include "port/port_fixture.h"
 #include "port/port_kinds.h"
-#include "port/vhost_hostile.h"
+#include "port/vhost_fixture.h"
 #include "testing/wait_until.h"
 
 char dir[] = "/tmp/corelane-hostile-XXXXXX";
