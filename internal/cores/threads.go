@@ -36,7 +36,6 @@ func (d *decider) threads() {
 		on := t.Allowed.And(d.on)
 		switch {
 		case t.PID == d.o.Self && d.o.Self != 0, d.o.Spare != nil && d.o.Spare(t):
-		case t.Kernel && inContainer(d.m, d.p):
 		case t.Fixed:
 			if stuck := on.And(d.off); stuck.Len() == 1 && on.Len() == 1 {
 				fixed[stuck.First()] = append(fixed[stuck.First()], t.Name)
@@ -74,17 +73,17 @@ func affinity(t topology.Thread, to cpuset.Set, why string) Change {
 func (d *decider) own(t topology.Thread, on cpuset.Set) {
 	worker, is := workerID(t.Name)
 	if !is {
-		to := d.p.ServiceCPUs()
+		service, control := d.p.ServiceCPUs().And(d.on), d.p.ControlCPUs().And(d.on)
+		to := service
 		if t.PID != t.TID && !strings.HasPrefix(t.Name, "svc-") && !strings.HasPrefix(t.Name, "vhost") {
-			to = d.p.ControlCPUs()
+			to = control
 		}
 		if !on.Within(to) && !to.Empty() {
 			d.add(Change{Kind: Note, Name: fmt.Sprintf("thread %s (%d) of %s", t.Name, t.TID, daemon),
 				Old: t.Allowed.String(), New: to.String(), When: Restart,
 				Why: "corelaned keeps its threads on the CPUs that its options name",
 				ByHand: fmt.Sprintf("start it with --service-cpus %s --control-cpus %s (CORELANED_OPTIONS in "+
-					"/etc/default/corelane)",
-					d.p.ServiceCPUs(), d.p.ControlCPUs())})
+					"/etc/default/corelane)", service, control)})
 		}
 		return
 	}
@@ -95,6 +94,12 @@ func (d *decider) own(t topology.Thread, on cpuset.Set) {
 		return
 	}
 	to := cpuset.Of(d.p.Workers[at].CPU)
+	if !to.Within(d.on) {
+		d.add(Change{Kind: Note, Name: fmt.Sprintf("worker %d", worker), Old: t.Allowed.String(), New: to.String(),
+			When: Now, Why: "this CPU is offline, or only the host can give it to this container",
+			ByHand: "make a plan again: corelane plan make"})
+		return
+	}
 	if d.room(t, to); !on.Equal(to) {
 		d.add(Change{Kind: Worker, PID: t.PID, TID: t.TID, Name: t.Name, Worker: worker, Old: t.Allowed.String(),
 			New: to.String(), Why: "the plan gives this worker another CPU",
@@ -104,7 +109,8 @@ func (d *decider) own(t topology.Thread, on cpuset.Set) {
 
 // foreignWorker handles a polling thread of another router, which alone can move it for good.
 func (d *decider) foreignWorker(t topology.Thread, on cpuset.Set) {
-	if workers := d.p.Of(plan.Forwarding, plan.IsolatedRx, plan.HostPath); !on.Within(workers) {
+	workers := d.p.Of(plan.Forwarding, plan.IsolatedRx, plan.HostPath).And(d.on)
+	if !on.Within(workers) && !workers.Empty() {
 		d.add(Change{Kind: Note, Name: fmt.Sprintf("worker %s (%d) of %s", t.Name, t.TID, t.Process),
 			Old: t.Allowed.String(), New: workers.String(), When: Restart,
 			Why:    "its program chooses its CPU; elsewhere it would not forward",
@@ -112,8 +118,12 @@ func (d *decider) foreignWorker(t topology.Thread, on cpuset.Set) {
 	}
 }
 
-// room adds a worker's CPU to the cpusets that hold its thread: the kernel lets no thread leave them.
+// room adds a worker's CPU to the cpusets that hold its thread: the kernel lets no thread leave them. Those of a
+// container are its host's.
 func (d *decider) room(t topology.Thread, to cpuset.Set) {
+	if inContainer(d.m, d.p) {
+		return
+	}
 	mount := mountV2
 	if d.cpusetV1() {
 		mount = mountV1

@@ -43,10 +43,7 @@ func newView(m *topology.Machine) *view {
 		}
 	}
 	v.online = cpuset.Of(online...)
-	v.usable = v.online
-	if own := allowed(m); m.Container && !own.Empty() {
-		v.usable = v.online.And(own)
-	}
+	v.usable = m.Usable()
 	v.group()
 	for _, c := range v.cores {
 		if !slices.Contains(v.nodes, c.node) {
@@ -56,21 +53,6 @@ func newView(m *topology.Machine) *view {
 	slices.Sort(v.nodes)
 	v.busy = softirqCPUs(m, online)
 	return v
-}
-
-// allowed returns the CPUs of the cgroup that a container sees as its root, or those of its first process.
-func allowed(m *topology.Machine) cpuset.Set {
-	for _, g := range m.Cgroups.Groups {
-		if g.Path == "/" && !g.Effective.Empty() {
-			return g.Effective
-		}
-	}
-	for _, t := range m.Threads {
-		if t.TID == 1 {
-			return t.Allowed
-		}
-	}
-	return cpuset.Set{}
 }
 
 // group groups CPUs into cores. CPUs belong together even if only one of them names the other as its sibling.

@@ -237,7 +237,7 @@ func (v *view) makePlan(nic string, here bool) string {
 	vcpus = max(vcpus, v.in.Guests.Len())
 	for workers := v.in.Workers.Len(); workers >= 0; workers-- {
 		for _, guests := range []int{max(vcpus, nova.And(v.online).Len()), vcpus, v.in.Guests.Len(), 0} {
-			w, flags := plan.Request{Guests: guests, Boot: true}, ""
+			w, flags := plan.Request{Guests: guests, Boot: !v.m.Container}, ""
 			if here && !v.in.Workers.Empty() && workers == v.in.Workers.Len() {
 				w.ForwardingCPUs = v.in.Workers
 				flags += " --forwarding-cpus " + v.in.Workers.String()
