@@ -81,6 +81,9 @@ func (d *decider) joiners() []topology.Thread {
 	for _, g := range d.m.Guests {
 		spared[g.PID] = true
 	}
+	for pid := range d.left {
+		spared[pid] = true
+	}
 	for _, t := range d.m.Threads {
 		if t.TID == t.PID && !spared[t.PID] {
 			list = append(list, t)

@@ -21,17 +21,20 @@ type Options struct {
 
 // decider collects the changes of one machine.
 type decider struct {
-	m    *topology.Machine
-	p    *plan.Plan
-	o    Options
-	on   cpuset.Set   // online CPUs; in a container only its own
-	off  cpuset.Set   // isolated CPUs
-	open cpuset.Set   // online CPUs that are not isolated
-	host cpuset.Set   // CPUs for threads that were allowed on isolated CPUs only
-	irqs cpuset.Set   // CPUs that may take interrupts
-	pins [][]plan.Pin // CPUs of vCPUs, as m.Guests
-	rest cpuset.Set   // guests' CPUs without those of pins
-	out  []Change
+	m     *topology.Machine
+	p     *plan.Plan
+	o     Options
+	on    cpuset.Set                // online CPUs; in a container only its own
+	off   cpuset.Set                // isolated CPUs
+	open  cpuset.Set                // online CPUs that are not isolated
+	host  cpuset.Set                // CPUs for threads that were allowed on isolated CPUs only
+	irqs  cpuset.Set                // CPUs that may take interrupts
+	init  cpuset.Set                // CPUs of the first process
+	pins  [][]plan.Pin              // CPUs of vCPUs, as m.Guests
+	rest  cpuset.Set                // guests' CPUs without those of pins
+	left  map[int][]topology.Thread // by PID: threads that are not recognised and stay where they are
+	named map[int]bool              // PIDs of guests whose threads for vCPUs have names
+	out   []Change
 }
 
 // Changes returns what has to change on a machine to match a plan, in the order in which to do it: first the settings

@@ -32,6 +32,13 @@ func (d *decider) threads() {
 		}
 	}
 	fixed := map[int][]string{}
+	d.left = map[int][]topology.Thread{}
+	d.named = namedGuests(d.m)
+	for _, t := range d.m.Threads {
+		if t.TID == 1 {
+			d.init = t.Allowed.And(d.on)
+		}
+	}
 	for _, t := range d.m.Threads {
 		on := t.Allowed.And(d.on)
 		switch {
@@ -54,6 +61,33 @@ func (d *decider) threads() {
 		}
 	}
 	d.stuck(fixed)
+	d.leave()
+}
+
+// namedGuests returns the processes of the virtual machines whose threads for vCPUs have names.
+func namedGuests(m *topology.Machine) map[int]bool {
+	named := map[int]bool{}
+	for _, t := range m.Threads {
+		named[t.PID] = named[t.PID] || isVCPU(t)
+	}
+	return named
+}
+
+// isVCPU reports whether a thread has QEMU's name for one of a vCPU: "CPU 0/KVM".
+func isVCPU(t topology.Thread) bool { return strings.HasSuffix(t.Name, "/KVM") }
+
+// leave reports the threads that are left where they are, those of a process in one line.
+func (d *decider) leave() {
+	for _, pid := range slices.Sorted(maps.Keys(d.left)) {
+		threads, names, cpus := d.left[pid], []string{}, cpuset.Set{}
+		for _, t := range threads {
+			names, cpus = append(names, fmt.Sprintf("%s (%d)", t.Name, t.TID)), cpus.Or(t.Allowed.And(d.on))
+		}
+		d.add(Change{Kind: Note, Name: fmt.Sprintf("threads of %s (%d)", threads[0].Process, pid), Old: cpus.String(),
+			When: Now, Why: "they may run on CPUs of the plan's guests only, as the vCPUs of a virtual machine that is " +
+				"not recognised do, and are left there: " + words(names),
+			ByHand: fmt.Sprintf("taskset -pc %s %d, if they are in the way", d.host, threads[0].TID)})
+	}
 }
 
 // move moves a thread to CPUs that the plan gives to its kind.
@@ -149,7 +183,11 @@ func workerID(name string) (int, bool) {
 // guest handles a thread of a virtual machine. Each vCPU gets one CPU of the plan's guests, as plan.Pins says; one that
 // has such a CPU keeps it. Without enough CPUs vCPUs share those that no other vCPU is pinned to.
 func (d *decider) guest(t topology.Thread, on cpuset.Set) {
-	if !strings.HasSuffix(t.Name, "/KVM") { // QEMU's name for them: "CPU 0/KVM"
+	switch {
+	case isVCPU(t):
+	case !d.named[t.PID] && t.PID != t.TID && d.confined(t, on):
+		return // it may be a vCPU: QEMU runs without -name debug-threads=on
+	default:
 		d.move(t, on, d.p.EmulatorCPUs(), "QEMU's other threads must not run on polling CPUs or on the CPUs of vCPUs")
 		return
 	}
@@ -195,17 +233,31 @@ func (d *decider) unpinned(t topology.Thread, on cpuset.Set) {
 		ByHand: "make a plan with more CPUs for guests, or move the guest to another host"})
 }
 
-// other handles all other threads: it removes the isolated CPUs from their affinity.
+// other handles all other threads: it removes the isolated CPUs from their affinity. What somebody has put on guests'
+// CPUs stays there: it may be a virtual machine or a container that is not recognised.
 func (d *decider) other(t topology.Thread, on cpuset.Set) {
-	if !on.Overlaps(d.off) {
+	if !on.Overlaps(d.off) || d.confined(t, on) {
 		return
 	}
 	why := "the thread may run on a polling CPU and preempt the worker"
 	to := on.Without(d.off)
+	if to.Empty() && !t.Kernel && !isVCPU(t) {
+		to = on.And(d.p.Of(plan.Guests))
+	}
 	if to.Empty() {
 		to, why = d.host, "the thread may run only on CPUs that the plan isolates"
 	}
 	d.add(affinity(t, to, why))
+}
+
+// confined reports whether somebody has put a program's thread on guests' CPUs, and then leaves it there. The CPUs of
+// the first process are nobody's choice for a thread: all programs inherit them.
+func (d *decider) confined(t topology.Thread, on cpuset.Set) bool {
+	if t.Kernel || on.Empty() || !on.Within(d.p.Of(plan.Guests)) || on.Equal(d.init) {
+		return false
+	}
+	d.left[t.PID] = append(d.left[t.PID], t)
+	return true
 }
 
 // stuck reports the threads that the kernel does not let move: those that every CPU has in one line.
