@@ -34,7 +34,9 @@ type decider struct {
 	rest  cpuset.Set                // guests' CPUs without those of pins
 	left  map[int][]topology.Thread // by PID: threads that are not recognised and stay where they are
 	named map[int]bool              // PIDs of guests whose threads for vCPUs have names
-	out   []Change
+	// cpusets has the CPUs that earlier changes write, by the path of the file.
+	cpusets map[string]cpuset.Set
+	out     []Change
 }
 
 // Changes returns what has to change on a machine to match a plan, in the order in which to do it: first the settings

@@ -49,6 +49,29 @@ func TestOtherHypervisor(t *testing.T) {
 	}
 }
 
+// QEMU names its threads only if it is told to. One that is pinned like a vCPU stays where it is.
+func TestGuestWithoutNames(t *testing.T) {
+	s := topologytest.Describe(t, "nova")
+	for i := range s.Threads {
+		s.Threads[i].Name = "qemu-kvm"
+	}
+	m := s.Machine(t)
+	p, err := plan.Make(m, plan.Request{Forwarding: 2, GuestCPUs: set("8-15,40-47")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	notes := 0
+	for _, c := range Changes(m, p, Options{Cgroups: true}) {
+		if c.PID == 5000 && c.TID != 5000 {
+			t.Errorf("%s moves to CPUs %s", c.What(), c.New)
+		}
+		notes += strings.Count(c.Name, "threads of qemu-kvm (5000)")
+	}
+	if notes != 1 {
+		t.Errorf("%d notes", notes)
+	}
+}
+
 // Whatever the name of a program's thread, its process and its cgroup: if somebody has put it on guests' CPUs, it stays
 // there and is named. If it may run elsewhere, it loses the isolated CPUs only.
 func TestThreadsOfStrangers(t *testing.T) {
@@ -75,7 +98,7 @@ func TestThreadsOfStrangers(t *testing.T) {
 // stranger returns a thread with a name that nobody knows.
 func stranger(d *rand.Rand, m *topology.Machine, p *plan.Plan, tid, pid int) topology.Thread {
 	names := []string{"vcpu0", "fc_vcpu 0", "crosvm_vcpu1", "kvm-vcpu", "CPU 0", "vmm", "qemu-system-x86", "java", "a b/c"}
-	processes := []string{"cloud-hyperviso", "firecracker", "crosvm", "qemu-kvm", "kvm", "pod", "vpp_main"}
+	processes := []string{"cloud-hyperviso", "firecracker", "crosvm", "qemu-kvm", "kvm", "pod", "vpp_main"} // by PID
 	letters := make([]byte, 1+d.IntN(15))
 	for i := range letters {
 		letters[i] = byte('a' + d.IntN(26))
@@ -91,7 +114,7 @@ func stranger(d *rand.Rand, m *topology.Machine, p *plan.Plan, tid, pid int) top
 	d.Shuffle(len(ids), func(i, j int) { ids[i], ids[j] = ids[j], ids[i] })
 	cpus := cpuset.Of(ids[:1+d.IntN(min(3, len(ids)))]...)
 	return topology.Thread{TID: tid, PID: pid, Name: append(names, string(letters))[d.IntN(len(names)+1)],
-		Process: append(processes, string(letters))[d.IntN(len(processes)+1)], Allowed: cpus, LastCPU: cpus.First(),
+		Process: processes[pid%len(processes)], Allowed: cpus, LastCPU: cpus.First(),
 		Cgroup: []string{"/", "/machine.slice", "/kubepods/pod7"}[d.IntN(3)]}
 }
 
@@ -108,6 +131,9 @@ func checkStrangers(t *testing.T, seed uint64, m *topology.Machine, p *plan.Plan
 		case Note:
 			notes += c.Name + "\n"
 		}
+	}
+	if len(p.Isolated.IDs()) == 0 {
+		return
 	}
 	for _, th := range m.Threads {
 		if th.TID < 9000 || verify.IsWorker(&th) {

@@ -32,7 +32,7 @@ func (d *decider) threads() {
 		}
 	}
 	fixed := map[int][]string{}
-	d.left = map[int][]topology.Thread{}
+	d.left, d.cpusets = map[int][]topology.Thread{}, map[string]cpuset.Set{}
 	d.named = namedGuests(d.m)
 	for _, t := range d.m.Threads {
 		if t.TID == 1 {
@@ -121,13 +121,12 @@ func (d *decider) own(t topology.Thread, on cpuset.Set) {
 		}
 		return
 	}
-	at := slices.IndexFunc(d.p.Workers, func(w plan.Worker) bool { return w.ID == worker })
-	if at < 0 {
+	to, planned := d.planned(t)
+	if !planned {
 		d.add(Change{Kind: Note, Name: fmt.Sprintf("worker %d", worker), Old: t.Allowed.String(), When: Now,
 			Why: "the plan does not contain this worker", ByHand: fmt.Sprintf("corelane worker del %d", worker)})
 		return
 	}
-	to := cpuset.Of(d.p.Workers[at].CPU)
 	if !to.Within(d.on) {
 		d.add(Change{Kind: Note, Name: fmt.Sprintf("worker %d", worker), Old: t.Allowed.String(), New: to.String(),
 			When: Now, Why: "this CPU is offline, or only the host can give it to this container",
@@ -162,14 +161,25 @@ func (d *decider) room(t topology.Thread, to cpuset.Set) {
 	if d.cpusetV1() {
 		mount = mountV1
 	}
-	for _, g := range d.m.Cgroups.Groups {
+	for _, g := range d.m.Cgroups.Groups { // a group comes before those in it
 		inside := g.Path == t.Cgroup || strings.HasPrefix(t.Cgroup, strings.TrimSuffix(g.Path, "/")+"/")
-		if g.Path != "/" && inside && !g.CPUs.Empty() && !to.Within(g.CPUs) {
-			d.add(Change{Kind: Write, Path: mount + g.Path + "/cpuset.cpus", Old: g.CPUs.String(),
-				New: g.CPUs.Or(to).String(), Form: List, Optional: true,
+		path := mount + g.Path + "/cpuset.cpus"
+		cpus, written := d.cpusets[path]
+		if !written {
+			cpus = g.CPUs
+		}
+		if g.Path != "/" && inside && !cpus.Empty() && !to.Within(cpus) {
+			d.write(path, cpus, cpus.Or(to), Change{Optional: true,
 				Why: "a worker can only move to a CPU of its cpuset"})
 		}
 	}
+}
+
+// write adds a write of the CPUs of a cpuset, and keeps them for those who write it later.
+func (d *decider) write(path string, from, to cpuset.Set, c Change) {
+	c.Kind, c.Path, c.Old, c.New, c.Form = Write, path, from.String(), to.String(), List
+	d.add(c)
+	d.cpusets[path] = to
 }
 
 // workerID returns the worker's number from its thread's name: pmd-fwd-3, pmd-rx-3, pmd-host-3.
