@@ -162,11 +162,10 @@ func (d *decider) again(group string) {
 func (d *decider) partition(home string, workers []topology.Thread) {
 	const bundle = "partition"
 	group := home + "/" + workerGroup
-	var cpus []int
+	own := d.workersIn(strings.TrimPrefix(group, mountV2))
 	for _, w := range d.p.Workers {
-		cpus = append(cpus, w.CPU)
+		own = own.Or(cpuset.Of(w.CPU))
 	}
-	own := cpuset.Of(cpus...)
 	list := own.String()
 	add := func(c Change) {
 		c.Optional, c.Bundle = true, bundle

@@ -22,7 +22,7 @@ import (
 // and its own CPUs, with its own plan, with one of the whole host, and without one.
 func TestForeignThreads(t *testing.T) {
 	t.Parallel()
-	rounds.Seeds(t, 100, 1000, func(seed uint64) {
+	rounds.Seeds(t, 60, 300, func(seed uint64) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			s, own := topologytest.RandomContainer(seed)
 			m := s.Machine(t)

@@ -97,7 +97,7 @@ func TestThreadsOfStrangers(t *testing.T) {
 
 // stranger returns a thread with a name that nobody knows.
 func stranger(d *rand.Rand, m *topology.Machine, p *plan.Plan, tid, pid int) topology.Thread {
-	names := []string{"vcpu0", "fc_vcpu 0", "crosvm_vcpu1", "kvm-vcpu", "CPU 0", "vmm", "qemu-system-x86", "java", "a b/c"}
+	names := []string{"vcpu0", "fc_vcpu 0", "crosvm_vcpu1", "kvm-vcpu", "CPU 0", "vmm", "qemu-system-x86", "a b/c"}
 	processes := []string{"cloud-hyperviso", "firecracker", "crosvm", "qemu-kvm", "kvm", "pod", "vpp_main"} // by PID
 	letters := make([]byte, 1+d.IntN(15))
 	for i := range letters {
@@ -143,8 +143,8 @@ func checkStrangers(t *testing.T, seed uint64, m *topology.Machine, p *plan.Plan
 		switch {
 		case th.Allowed.Within(guests):
 			if is || joined[th.PID] || !strings.Contains(notes, fmt.Sprintf("threads of %s (%d)", th.Process, th.PID)) {
-				t.Errorf("seed %d: %s (%d) of %s was put on guests' CPUs %s: moved to '%s', joined %t, notes:\n%s", seed,
-					th.Name, th.TID, th.Process, th.Allowed, to, joined[th.PID], notes)
+				t.Errorf("seed %d: %s (%d) of %s was put on guests' CPUs %s: moved to '%s', joined %t, notes:\n%s",
+					seed, th.Name, th.TID, th.Process, th.Allowed, to, joined[th.PID], notes)
 			}
 		case !th.Allowed.Overlaps(p.Isolated):
 			if is {

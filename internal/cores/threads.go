@@ -84,8 +84,8 @@ func (d *decider) leave() {
 			names, cpus = append(names, fmt.Sprintf("%s (%d)", t.Name, t.TID)), cpus.Or(t.Allowed.And(d.on))
 		}
 		d.add(Change{Kind: Note, Name: fmt.Sprintf("threads of %s (%d)", threads[0].Process, pid), Old: cpus.String(),
-			When: Now, Why: "they may run on CPUs of the plan's guests only, as the vCPUs of a virtual machine that is " +
-				"not recognised do, and are left there: " + words(names),
+			When: Now, Why: "they may run on CPUs of the plan's guests only, as the vCPUs of a virtual machine that " +
+				"is not recognised do, and are left there: " + words(names),
 			ByHand: fmt.Sprintf("taskset -pc %s %d, if they are in the way", d.host, threads[0].TID)})
 	}
 }

@@ -118,20 +118,6 @@ func (v *view) of(node int) []*core {
 	return slices.DeleteFunc(slices.Clone(v.cores), func(c *core) bool { return c.node != node })
 }
 
-// distance returns the firmware's distance between nodes: 10 is the node itself, 255 is unknown.
-func (v *view) distance(from, to int) int {
-	if from == to {
-		return 10
-	}
-	at := slices.IndexFunc(v.m.Nodes, func(n topology.Node) bool { return n.ID == to })
-	for _, n := range v.m.Nodes {
-		if n.ID == from && at >= 0 && at < len(n.Distances) {
-			return n.Distances[at]
-		}
-	}
-	return 255
-}
-
 // known reports whether the machine has a node, with or without CPUs.
 func (v *view) known(node int) bool {
 	return slices.ContainsFunc(v.m.Nodes, func(n topology.Node) bool { return n.ID == node })

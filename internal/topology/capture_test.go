@@ -78,7 +78,8 @@ func TestCaptureOfContainer(t *testing.T) {
 		m := s.Machine(t)
 		archive, _ := captured(t, s.Tree(t))
 		if a, b := asJSON(t, read(t, archive)), asJSON(t, m); a != b || !m.Usable().Equal(own) {
-			t.Errorf("seed %d: CPUs %s of %s, the archive reads as\n%s\nthe container as\n%s", seed, m.Usable(), own, a, b)
+			t.Errorf("seed %d: CPUs %s of %s, the archive reads as\n%s\nthe container as\n%s", seed, m.Usable(), own,
+				a, b)
 		}
 	})
 }

@@ -111,7 +111,7 @@ func (v *view) pins() [][]plan.Pin {
 		for i := range m.Guests {
 			g := &m.Guests[i]
 			least := slices.ContainsFunc(pins[i], func(p plan.Pin) bool {
-				return p.CPU < 0 || !v.in.Planned && len(g.Nodes) > 0 && !v.onNodes(p.CPU, g.Nodes)
+				return p.CPU < 0 || !v.in.Planned && !p.Kept && len(g.Nodes) > 0 && !v.onNodes(p.CPU, g.Nodes)
 			})
 			if least && len(g.VCPUs) > 1 && slices.ContainsFunc(g.VCPUs, one) {
 				g.VCPUs, again = g.VCPUs[:len(g.VCPUs)-1], true
@@ -230,16 +230,15 @@ func (v *view) judgeEmulator(r *result, e emulator, what, command string, cpus c
 // if possible without those that serve interrupts.
 func (v *view) emulatorHome() cpuset.Set {
 	var vcpus cpuset.Set
-	pins := v.pins()
-	for i, g := range v.m.Guests {
-		for n, cpus := range g.VCPUs {
+	for _, g := range v.m.Guests {
+		for _, cpus := range g.VCPUs {
 			if one(cpus) {
 				vcpus = vcpus.Or(cpus)
 			}
-			if n < len(pins[i]) && pins[i][n].CPU >= 0 && (one(cpus) || cpus.Overlaps(v.isolated)) {
-				vcpus = vcpus.Or(cpuset.Of(pins[i][n].CPU)) // where guests.vcpus sends it
-			}
 		}
+	}
+	for _, cpus := range v.sent() {
+		vcpus = vcpus.Or(cpus)
 	}
 	home := v.in.Emulator.And(v.online).Without(v.in.Workers)
 	if !v.in.Planned {

@@ -187,25 +187,16 @@ func checkNUMA(v *view, r *result) {
 	}
 }
 
-// nearest returns the node with CPUs for workers that is nearest to a node, as the planner chooses it.
+// nearest returns the node that is nearest to another and has workers, or room for them: the host keeps a core.
 func (v *view) nearest(node int) topology.Node {
-	distances := []int(nil)
+	best := topology.Node{ID: node}
 	for _, n := range v.m.Nodes {
-		if n.ID == node {
-			distances = n.Distances
+		cpus := n.CPUs.And(v.online)
+		if cpus.Empty() || !cpus.Overlaps(v.in.Workers) && cpus.Within(v.siblings(cpuset.Of(cpus.First()))) {
+			continue
 		}
-	}
-	best, least := topology.Node{ID: node}, -1
-	for i, n := range v.m.Nodes {
-		far := 255 // unknown
-		switch {
-		case n.ID == node:
-			far = 0
-		case i < len(distances):
-			far = distances[i]
-		}
-		if n.CPUs.Overlaps(v.online) && (least < 0 || far < least) {
-			best, least = n, far
+		if best.CPUs.Empty() || v.m.Distance(node, n.ID) < v.m.Distance(node, best.ID) {
+			best = n
 		}
 	}
 	return best

@@ -201,8 +201,8 @@ func (c *view) neighbor() {
 	}
 	const router, guest = AlienTID + 200, AlienTID + 300
 	add := func(pid, tid int, name string) {
-		c.s.Threads = append(c.s.Threads, Thread{TID: tid, PID: pid, Name: name, Allowed: c.foreignCPUs(), Cgroup: group,
-			Ticks: 900})
+		c.s.Threads = append(c.s.Threads, Thread{TID: tid, PID: pid, Name: name, Allowed: c.foreignCPUs(),
+			Cgroup: group, Ticks: 900})
 	}
 	add(router, router, "corelaned")
 	add(router, router+1, "pmd-fwd-0")
