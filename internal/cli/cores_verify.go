@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	apiv1 "github.com/corelane/corelane/internal/api/v1"
+	"github.com/corelane/corelane/internal/cores"
 	"github.com/corelane/corelane/internal/explain"
 	"github.com/corelane/corelane/internal/input"
 	"github.com/corelane/corelane/internal/plan"
@@ -77,6 +78,11 @@ func (a *app) verifyCores(ctx context.Context, o verifyFlags) error {
 			return err
 		}
 	}
+	if p != nil {
+		if err := cores.Inside(o.plan, m, p); err != nil {
+			return err
+		}
+	}
 	in := verify.IntentOf(m, p)
 	in.File = o.plan
 	if in.None() && len(m.Guests) == 0 {
@@ -84,7 +90,7 @@ func (a *app) verifyCores(ctx context.Context, o verifyFlags) error {
 			"missing, and the machine's settings show no intent: no data plane polls on a CPU of its own, no CPU is "+
 				"isolated, and there are no guests")
 	}
-	findings := append(verify.CheckFor(m, p, in), a.verifyDaemon(ctx, o.root)...)
+	findings := append(verify.CheckFor(m, p, in), a.verifyDaemon(ctx, o.root, m)...)
 	if err := a.printFindings(findings, o.all); err != nil {
 		return err
 	}
@@ -95,7 +101,7 @@ func (a *app) verifyCores(ctx context.Context, o verifyFlags) error {
 }
 
 // verifyDaemon checks the running daemon, if there is one: its ports, and what its successor will need.
-func (a *app) verifyDaemon(ctx context.Context, root string) []verify.Finding {
+func (a *app) verifyDaemon(ctx context.Context, root string, m *topology.Machine) []verify.Finding {
 	if root != "/" {
 		return nil
 	}
@@ -109,7 +115,7 @@ func (a *app) verifyDaemon(ctx context.Context, root string) []verify.Finding {
 	}
 	findings := []verify.Finding{verify.Ports(ports)}
 	if pid, err := explain.Listener(a.socket); err == nil {
-		findings = append(findings, verify.Successor(verify.ReserveFor(procfs.Host, pid)))
+		findings = append(findings, verify.Successor(verify.ReserveFor(procfs.Host, pid), m))
 	}
 	return findings
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/corelane/corelane/internal/cpuset"
 	"github.com/corelane/corelane/internal/plan"
 	"github.com/corelane/corelane/internal/topology"
+	"github.com/corelane/corelane/internal/verify"
 )
 
 // Names of the cgroups that Apply creates.
@@ -58,7 +59,8 @@ func (d *decider) version1() {
 	add(Change{Kind: Group, Path: group, Why: why, ByHand: "mkdir /" + group})
 	add(Change{Kind: Write, Path: group + "/cpuset.mems", New: strings.Join(mems, ","), Form: List,
 		Why: "a cpuset without memory nodes accepts no process"})
-	add(Change{Kind: Write, Path: group + "/cpuset.cpus", New: d.open.String(), Form: List, Why: why})
+	add(Change{Kind: Write, Path: group + "/cpuset.cpus", New: d.open.Or(d.workersIn("/" + hostGroup)).String(),
+		Form: List, Why: why})
 	for _, t := range d.joiners() {
 		d.add(Change{Kind: Join, Path: group, PID: t.PID, Name: t.Name, Old: mountV1, New: "/" + group, Optional: true,
 			Needs: "cpuset", Why: why, ByHand: fmt.Sprintf("echo %d > /%s/cgroup.procs", t.PID, group)})
@@ -71,15 +73,46 @@ func (d *decider) version1() {
 	}
 }
 
-// joiners are the processes of the root cpuset that belong to the host.
+// workersIn returns the CPUs of the workers in a cgroup: corelaned may have been started by a program of the host.
+func (d *decider) workersIn(group string) (cpus cpuset.Set) {
+	for _, t := range d.m.Threads {
+		if t.Cgroup != group && !strings.HasPrefix(t.Cgroup, group+"/") || !verify.IsWorker(&t) {
+			continue
+		}
+		if cpu, planned := d.planned(t); planned {
+			cpus = cpus.Or(cpu)
+		} else {
+			cpus = cpus.Or(t.Allowed.And(d.on))
+		}
+	}
+	return cpus
+}
+
+// planned returns the CPU that the plan gives to a worker of corelaned.
+func (d *decider) planned(t topology.Thread) (cpus cpuset.Set, is bool) {
+	id, worker := workerID(t.Name)
+	for _, w := range d.p.Workers {
+		if worker && t.Process == daemon && w.ID == id {
+			return cpuset.Of(w.CPU), true
+		}
+	}
+	return cpus, false
+}
+
+// joiners are the processes of the root cpuset that belong to the host. Those of another router, which pins its workers
+// itself, stay there.
 func (d *decider) joiners() []topology.Thread {
 	spared, list := map[int]bool{}, []topology.Thread{}
 	for _, t := range d.m.Threads {
-		foreign := t.Cgroup != "/" || t.Kernel || t.Fixed || t.Process == daemon || t.PID == d.o.Self
+		foreign := t.Cgroup != "/" || t.Kernel || t.Fixed || t.Process == daemon || t.PID == d.o.Self ||
+			verify.IsWorker(&t) && t.Allowed.Len() == 1
 		spared[t.PID] = spared[t.PID] || foreign || d.o.Spare != nil && d.o.Spare(t)
 	}
 	for _, g := range d.m.Guests {
 		spared[g.PID] = true
+	}
+	for pid := range d.left {
+		spared[pid] = true
 	}
 	for _, t := range d.m.Threads {
 		if t.TID == t.PID && !spared[t.PID] {
@@ -129,11 +162,10 @@ func (d *decider) again(group string) {
 func (d *decider) partition(home string, workers []topology.Thread) {
 	const bundle = "partition"
 	group := home + "/" + workerGroup
-	var cpus []int
+	own := d.workersIn(strings.TrimPrefix(group, mountV2))
 	for _, w := range d.p.Workers {
-		cpus = append(cpus, w.CPU)
+		own = own.Or(cpuset.Of(w.CPU))
 	}
-	own := cpuset.Of(cpus...)
 	list := own.String()
 	add := func(c Change) {
 		c.Optional, c.Bundle = true, bundle
@@ -145,6 +177,12 @@ func (d *decider) partition(home string, workers []topology.Thread) {
 	for _, at := range ancestors(home) {
 		add(Change{Kind: Write, Path: at + "/cgroup.subtree_control", New: "+cpuset", Form: Controller})
 	}
+	for _, t := range workers { // those that were started elsewhere need room in this group
+		if cpu, planned := d.planned(t); planned {
+			t.Cgroup = strings.TrimPrefix(home, mountV2)
+			d.room(t, cpu)
+		}
+	}
 	add(Change{Kind: Group, Path: group, ByHand: "mkdir /" + group})
 	add(Change{Kind: Write, Path: group + "/cgroup.type", New: "threaded"})
 	add(Change{Kind: Write, Path: home + "/cgroup.subtree_control", New: "+cpuset", Form: Controller})
@@ -155,6 +193,9 @@ func (d *decider) partition(home string, workers []topology.Thread) {
 	add(Change{Kind: Write, Path: group + "/cpuset.cpus.exclusive", New: list, Form: List})
 	add(Change{Kind: Write, Path: group + "/cpuset.cpus", New: list, Form: List})
 	for _, t := range workers {
+		if _, planned := d.planned(t); !planned {
+			continue // its CPU is not one of the partition
+		}
 		add(Change{Kind: Join, Path: group, PID: t.PID, TID: t.TID, Name: t.Name, Old: t.Cgroup, New: "/" + group,
 			ByHand: fmt.Sprintf("echo %d > /%s/cgroup.threads", t.TID, group)})
 	}

@@ -21,17 +21,22 @@ type Options struct {
 
 // decider collects the changes of one machine.
 type decider struct {
-	m    *topology.Machine
-	p    *plan.Plan
-	o    Options
-	on   cpuset.Set   // online CPUs
-	off  cpuset.Set   // isolated CPUs
-	open cpuset.Set   // online CPUs that are not isolated
-	host cpuset.Set   // CPUs for threads that were allowed on isolated CPUs only
-	irqs cpuset.Set   // CPUs that may take interrupts
-	pins [][]plan.Pin // CPUs of vCPUs, as m.Guests
-	rest cpuset.Set   // guests' CPUs without those of pins
-	out  []Change
+	m     *topology.Machine
+	p     *plan.Plan
+	o     Options
+	on    cpuset.Set                // online CPUs; in a container only its own
+	off   cpuset.Set                // isolated CPUs
+	open  cpuset.Set                // online CPUs that are not isolated
+	host  cpuset.Set                // CPUs for threads that were allowed on isolated CPUs only
+	irqs  cpuset.Set                // CPUs that may take interrupts
+	init  cpuset.Set                // CPUs of the first process
+	pins  [][]plan.Pin              // CPUs of vCPUs, as m.Guests
+	rest  cpuset.Set                // guests' CPUs without those of pins
+	left  map[int][]topology.Thread // by PID: threads that are not recognised and stay where they are
+	named map[int]bool              // PIDs of guests whose threads for vCPUs have names
+	// cpusets has the CPUs that earlier changes write, by the path of the file.
+	cpusets map[string]cpuset.Set
+	out     []Change
 }
 
 // Changes returns what has to change on a machine to match a plan, in the order in which to do it: first the settings
@@ -39,13 +44,7 @@ type decider struct {
 // machine that matches the plan needs no changes. Files for the next boot are not included: see Lasting.
 func Changes(m *topology.Machine, p *plan.Plan, o Options) []Change {
 	d := &decider{m: m, p: p, o: o, off: p.Isolated, irqs: p.IRQs}
-	var online []int
-	for _, c := range m.CPUs {
-		if c.Online {
-			online = append(online, c.ID)
-		}
-	}
-	d.on = cpuset.Of(online...)
+	d.on = m.Usable()
 	d.open = d.on.Without(d.off)
 	if d.host = p.Of(plan.Housekeeping).And(d.on); d.host.Empty() {
 		d.host = d.open
@@ -56,7 +55,7 @@ func Changes(m *topology.Machine, p *plan.Plan, o Options) []Change {
 	if d.off.Empty() || d.open.Empty() {
 		return nil // nothing is isolated, or no CPU would be left for other threads
 	}
-	if inContainer(m, p) { // only its threads belong to it
+	if inContainer(m, p) { // only its threads belong to it, and m has no others
 		d.threads()
 		d.add(Change{Kind: Note, Name: "the host", Why: "interrupts, queues, kernel settings, hugepages and cgroups " +
 			"belong to the host and all of its containers", ByHand: "make and apply a plan on the host itself"})

@@ -271,8 +271,16 @@ func (s *shell) domain(guest string, edit func(string) string, name, list string
 // setvcpus gives a guest fewer vCPUs and restarts it.
 func (s *shell) setvcpus(guest, count string) error {
 	n, _ := strconv.Atoi(count)
+	m, err := s.names()
+	if err != nil {
+		return err
+	}
+	at := slices.IndexFunc(m.Guests, func(g topology.Guest) bool { return g.Name == guest })
+	if at < 0 {
+		return fmt.Errorf("no guest %s", guest)
+	}
 	s.known = nil
-	threads, _ := filepath.Glob(s.path("proc/*/task/*/stat"))
+	threads, _ := filepath.Glob(s.path(fmt.Sprintf("proc/%d/task/*/stat", m.Guests[at].PID)))
 	for _, file := range threads {
 		var vcpu int
 		text, _ := os.ReadFile(file)

@@ -102,7 +102,7 @@ func (l *scanner) scan(now time.Time) []topology.Thread {
 			s = seenThread{mask: mask, read: now}
 			// keep a worker that was moved away
 			if bitsOf(mask).Overlaps(l.workers) || was != nil && verify.IsWorker(was) {
-				s.thread = readThread(pid, tid)
+				s.thread = l.readThread(pid, tid)
 			}
 		}
 		if s.round = round; s.thread != nil {
@@ -118,10 +118,10 @@ func (l *scanner) scan(now time.Time) []topology.Thread {
 	return touching
 }
 
-// readThread returns a thread with the name of its process, or nil when it has ended.
-func readThread(pid, tid int) *topology.Thread {
+// readThread returns a thread with the name of its process, or nil when it has ended or is another container's.
+func (l *scanner) readThread(pid, tid int) *topology.Thread {
 	t, ok := topology.ReadThread(pid, tid)
-	if !ok {
+	if !ok || !l.machine.Owns(&t) {
 		return nil
 	}
 	if t.Process = t.Name; pid != tid {

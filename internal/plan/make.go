@@ -88,7 +88,7 @@ func (k *maker) findHomes() {
 	for _, name := range k.w.NICs {
 		if n, _ := k.nic(name); k.known(n.Node) {
 			k.homes = append(k.homes, slices.MinFunc(k.nodes, func(a, b int) int {
-				return k.distance(n.Node, a) - k.distance(n.Node, b)
+				return k.m.Distance(n.Node, a) - k.m.Distance(n.Node, b)
 			}))
 		}
 	}

@@ -42,9 +42,9 @@ func (k *maker) rankDomains() error {
 func (k *maker) near(node int) []*core {
 	list := slices.Clone(k.cores)
 	slices.SortStableFunc(list, func(a, b *core) int {
-		return cmp.Or(k.distance(node, a.node)-k.distance(node, b.node), a.node-b.node, order(b.isolated, a.isolated),
-			b.kind()-a.kind(), slices.Compare(k.rankOf(a), k.rankOf(b)), order(b.speed.Favoured, a.speed.Favoured),
-			a.cpus.First()-b.cpus.First())
+		return cmp.Or(k.m.Distance(node, a.node)-k.m.Distance(node, b.node), a.node-b.node,
+			order(b.isolated, a.isolated), b.kind()-a.kind(), slices.Compare(k.rankOf(a), k.rankOf(b)),
+			order(b.speed.Favoured, a.speed.Favoured), a.cpus.First()-b.cpus.First())
 	})
 	return append(list, k.spare...)
 }

@@ -55,8 +55,9 @@ func (k *maker) serviceCores() []*core {
 	}
 	list, home := k.near(k.homes[0]), k.homes[0]
 	slices.SortStableFunc(list[:len(list)-len(k.spare)], func(a, b *core) int {
-		return cmp.Or(k.distance(home, a.node)-k.distance(home, b.node), a.node-b.node, order(b.isolated, a.isolated),
-			order(b.speed.Slow, a.speed.Slow), b.kind()-a.kind(), order(domains[a.domain], domains[b.domain]))
+		return cmp.Or(k.m.Distance(home, a.node)-k.m.Distance(home, b.node), a.node-b.node,
+			order(b.isolated, a.isolated), order(b.speed.Slow, a.speed.Slow), b.kind()-a.kind(),
+			order(domains[a.domain], domains[b.domain]))
 	})
 	return list
 }
@@ -85,8 +86,8 @@ func (k *maker) guestCores() []*core {
 	cores := list[:len(list)-len(k.spare)]
 	kind := k.guestKind(cores)
 	slices.SortStableFunc(cores, func(a, b *core) int {
-		return cmp.Or(order(nodes[b.node] > 0, nodes[a.node] > 0), k.distance(k.homes[0], a.node)-
-			k.distance(k.homes[0], b.node), a.node-b.node, order(b.kind() == kind, a.kind() == kind),
+		return cmp.Or(order(nodes[b.node] > 0, nodes[a.node] > 0), k.m.Distance(k.homes[0], a.node)-
+			k.m.Distance(k.homes[0], b.node), a.node-b.node, order(b.kind() == kind, a.kind() == kind),
 			order(domains[b.domain] > 0, domains[a.domain] > 0))
 	})
 	return list

@@ -43,10 +43,7 @@ func newView(m *topology.Machine) *view {
 		}
 	}
 	v.online = cpuset.Of(online...)
-	v.usable = v.online
-	if own := allowed(m); m.Container && !own.Empty() {
-		v.usable = v.online.And(own)
-	}
+	v.usable = m.Usable()
 	v.group()
 	for _, c := range v.cores {
 		if !slices.Contains(v.nodes, c.node) {
@@ -56,21 +53,6 @@ func newView(m *topology.Machine) *view {
 	slices.Sort(v.nodes)
 	v.busy = softirqCPUs(m, online)
 	return v
-}
-
-// allowed returns the CPUs of the cgroup that a container sees as its root, or those of its first process.
-func allowed(m *topology.Machine) cpuset.Set {
-	for _, g := range m.Cgroups.Groups {
-		if g.Path == "/" && !g.Effective.Empty() {
-			return g.Effective
-		}
-	}
-	for _, t := range m.Threads {
-		if t.TID == 1 {
-			return t.Allowed
-		}
-	}
-	return cpuset.Set{}
 }
 
 // group groups CPUs into cores. CPUs belong together even if only one of them names the other as its sibling.
@@ -134,20 +116,6 @@ func (v *view) first() *core { return v.byCPU[v.online.First()] }
 // of returns the cores of a node.
 func (v *view) of(node int) []*core {
 	return slices.DeleteFunc(slices.Clone(v.cores), func(c *core) bool { return c.node != node })
-}
-
-// distance returns the firmware's distance between nodes: 10 is the node itself, 255 is unknown.
-func (v *view) distance(from, to int) int {
-	if from == to {
-		return 10
-	}
-	at := slices.IndexFunc(v.m.Nodes, func(n topology.Node) bool { return n.ID == to })
-	for _, n := range v.m.Nodes {
-		if n.ID == from && at >= 0 && at < len(n.Distances) {
-			return n.Distances[at]
-		}
-	}
-	return 255
 }
 
 // known reports whether the machine has a node, with or without CPUs.

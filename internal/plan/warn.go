@@ -206,7 +206,7 @@ func (k *maker) warnGuests(n *notes, p *Plan) {
 }
 
 func (k *maker) distanceText(from, to int) string {
-	d := k.distance(from, to)
+	d := k.m.Distance(from, to)
 	if d == 255 {
 		return "distance unknown"
 	}

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/corelane/corelane/internal/input"
+	"github.com/corelane/corelane/internal/rounds"
 	"github.com/corelane/corelane/internal/topology"
 	"github.com/corelane/corelane/internal/topology/topologytest"
 )
@@ -68,6 +69,19 @@ func TestCaptureIsWhole(t *testing.T) {
 			t.Errorf("%s: %d files of '%s'", name, c.Files, c.Hostname)
 		}
 	}
+}
+
+// What a container sees of its host is left out of an archive, too, and nothing else.
+func TestCaptureOfContainer(t *testing.T) {
+	rounds.Seeds(t, 30, 200, func(seed uint64) {
+		s, own := topologytest.RandomContainer(seed)
+		m := s.Machine(t)
+		archive, _ := captured(t, s.Tree(t))
+		if a, b := asJSON(t, read(t, archive)), asJSON(t, m); a != b || !m.Usable().Equal(own) {
+			t.Errorf("seed %d: CPUs %s of %s, the archive reads as\n%s\nthe container as\n%s", seed, m.Usable(), own,
+				a, b)
+		}
+	})
 }
 
 // A machine reads the same from a directory and from memory.

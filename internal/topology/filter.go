@@ -26,6 +26,10 @@ var filters = []struct {
 	{"proc/[0-9]*/cmdline", filterQEMU},
 	{"proc/[0-9]*/task/*/status", filterStatus},
 	{"proc/[0-9]*/task/*/cgroup", filterCgroup},
+	{"proc/self/status", filterStatus},
+	{"proc/self/cgroup", filterCgroup},
+	{"proc/self/mountinfo", filterMounts},
+	{"proc/1/mountinfo", filterMounts},
 	{"proc/cpuinfo", filterCPUInfo},
 	{"*/libvirt/qemu/*.xml", filterDomain},
 	{"var/lib/kubelet/config.yaml", filterKubelet},
@@ -148,6 +152,9 @@ func filterStatus(text string) (kept, left string) {
 
 // filterCgroup keeps the line of the group that parseCgroup finds.
 func filterCgroup(text string) (kept, left string) { return "0::" + parseCgroup(text) + "\n", "" }
+
+// filterMounts keeps the root directory's.
+func filterMounts(text string) (kept, left string) { return rootMount(text), "" }
 
 func filterCPUInfo(text string) (kept, left string) {
 	var out strings.Builder

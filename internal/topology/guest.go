@@ -3,6 +3,7 @@ package topology
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/corelane/corelane/internal/cpuset"
@@ -32,6 +33,9 @@ func (r *reader) guests() {
 	}
 	for pid, threads := range r.qemus() {
 		r.running(pid, threads, known)
+	}
+	if r.m.Container { // others may be its host's: their processes cannot be told from those of other containers
+		r.m.Guests = slices.DeleteFunc(r.m.Guests, func(g Guest) bool { return g.PID == 0 })
 	}
 	sortGuests(r.m.Guests)
 }

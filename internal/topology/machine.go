@@ -17,13 +17,15 @@ type Machine struct {
 	Kernel     Kernel      `json:"kernel"`
 	Virtual    string      `json:"virtual,omitempty"`   // hypervisor according to /sys or DMI: "kvm"; empty: none known
 	Container  bool        `json:"container,omitempty"` // the files are a container's view
+	Group      string      `json:"group,omitempty"`     // cgroup of the whole container; empty: not known
+	Allowed    cpuset.Set  `json:"allowed,omitzero"`    // CPUs of this program in a container; empty: not known
 	CPUs       []CPU       `json:"cpus"`                // by id, including offline CPUs
 	Nodes      []Node      `json:"nodes"`               // by id; a machine without NUMA has one node
 	NICs       []NIC       `json:"nics,omitempty"`
 	IRQs       []IRQ       `json:"irqs,omitempty"`
 	Interfaces []Interface `json:"interfaces,omitempty"` // the kernel's network interfaces with their queues
 	Guests     []Guest     `json:"guests,omitempty"`
-	Threads    []Thread    `json:"threads,omitempty"` // of all processes, including kernel threads
+	Threads    []Thread    `json:"threads,omitempty"` // of all processes that are ours, and of the kernel
 	Cgroups    Cgroups     `json:"cgroups"`
 	Services   Services    `json:"services"`
 	Knobs      Knobs       `json:"knobs"`

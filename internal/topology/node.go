@@ -3,6 +3,7 @@ package topology
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -74,6 +75,20 @@ func (r *reader) ownNode(c *CPU) int {
 		r.trouble(dir, "CPU %d is online, but in no node", c.ID)
 	}
 	return -1
+}
+
+// Distance returns the firmware's distance between nodes: 10 is the node itself, 255 is unknown.
+func (m *Machine) Distance(from, to int) int {
+	if from == to {
+		return 10
+	}
+	at := slices.IndexFunc(m.Nodes, func(n Node) bool { return n.ID == to })
+	for i := range m.Nodes {
+		if m.Nodes[i].ID == from && at >= 0 && at < len(m.Nodes[i].Distances) {
+			return m.Nodes[i].Distances[at]
+		}
+	}
+	return 255
 }
 
 // memTotal finds "MemTotal:" in meminfo, in KiB. In a node's meminfo "Node 0" precedes it.

@@ -44,6 +44,7 @@ func ReadTree(tree Tree) (*Machine, error) {
 	r.irqs()
 	r.threads()
 	r.cgroups()
+	r.container()
 	r.services()
 	r.guests()
 	r.knobs()

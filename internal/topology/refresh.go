@@ -22,6 +22,9 @@ func (m *Machine) Refresh() *Machine {
 	r.interfaces()
 	r.irqs()
 	r.cgroups()
+	if fresh.Container {
+		r.ownGroups()
+	}
 	r.knobs()
 	fresh.Services.Tuned, _ = r.text("etc/tuned/active_profile", maybe)
 	r.count()

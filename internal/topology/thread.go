@@ -34,7 +34,6 @@ func (r *reader) threads() {
 	if len(pids) > 0 && pids[0] != 1 {
 		r.trouble("proc/1", "is missing: threads of other users are hidden")
 	}
-	r.container()
 }
 
 func (r *reader) thread(pid, tid int) (Thread, bool) {
@@ -113,20 +112,4 @@ func parseStatus(text string) (s taskStatus, err error) {
 func parseCgroup(text string) string {
 	path, _ := procfs.ParseCgroup(text, "cpuset")
 	return path
-}
-
-// container recognizes a container's view by its process IDs: process 2 is not a kernel thread. Files that mark a
-// container's image are used only if there are no processes, because machines can also be booted from such images.
-func (r *reader) container() {
-	for i := range r.m.Threads {
-		if r.m.Threads[i].TID == 2 && r.m.Threads[i].Name == "kthreadd" {
-			return
-		}
-	}
-	r.m.Container = len(r.m.Threads) > 0
-	for _, mark := range []string{".dockerenv", "run/.containerenv", "run/systemd/container"} {
-		if _, ok := r.text(mark, maybe); ok {
-			r.m.Container = true
-		}
-	}
 }

@@ -2,6 +2,8 @@
 package verify
 
 import (
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/corelane/corelane/internal/cpuset"
@@ -84,18 +86,21 @@ func (v *view) workerGroups() map[string]cpuset.Set {
 }
 
 func checkGroupCPUs(v *view, r *result) {
+	nearest, need := map[string]topology.Cgroup{}, map[string]cpuset.Set{} // by path: the workers of all groups below
 	for path, workers := range v.workerGroups() {
-		groups := v.groupsOf(path)
-		if len(groups) == 0 || groups[0].Effective.Empty() {
-			continue
+		if groups := v.groupsOf(path); len(groups) > 0 && !groups[0].Effective.Empty() {
+			at := groups[0].Path
+			nearest[at], need[at] = groups[0], need[at].Or(workers)
 		}
-		if missing := v.in.Workers.And(workers).Without(groups[0].Effective); !missing.Empty() {
-			r.fail("%s may use CPUs %s; its workers need CPUs %s too", groups[0].Path, groups[0].Effective, missing).
-				about("cgroup %s", groups[0].Path).
-				write("/sys/fs/cgroup"+ifText(v.m.Cgroups.Version == 1, "/cpuset")+groups[0].Path+"/cpuset.cpus",
-					groups[0].Effective.Or(workers).String())
+	}
+	for _, at := range slices.Sorted(maps.Keys(need)) {
+		has, workers := nearest[at].Effective, need[at]
+		if missing := v.in.Workers.And(workers).Without(has); !missing.Empty() {
+			r.fail("%s may use CPUs %s; its workers need CPUs %s too", at, has, missing).about("cgroup %s", at).
+				write("/sys/fs/cgroup"+ifText(v.m.Cgroups.Version == 1, "/cpuset")+at+"/cpuset.cpus",
+					has.Or(workers).String())
 		} else {
-			r.pass("%s may use CPUs %s", groups[0].Path, groups[0].Effective)
+			r.pass("%s may use CPUs %s", at, has)
 		}
 	}
 	if len(r.items) == 0 {

@@ -111,7 +111,7 @@ func (v *view) pins() [][]plan.Pin {
 		for i := range m.Guests {
 			g := &m.Guests[i]
 			least := slices.ContainsFunc(pins[i], func(p plan.Pin) bool {
-				return p.CPU < 0 || !v.in.Planned && len(g.Nodes) > 0 && !v.onNodes(p.CPU, g.Nodes)
+				return p.CPU < 0 || !v.in.Planned && !p.Kept && len(g.Nodes) > 0 && !v.onNodes(p.CPU, g.Nodes)
 			})
 			if least && len(g.VCPUs) > 1 && slices.ContainsFunc(g.VCPUs, one) {
 				g.VCPUs, again = g.VCPUs[:len(g.VCPUs)-1], true
@@ -163,15 +163,32 @@ func (v *view) siblings(cpus cpuset.Set) cpuset.Set {
 	return all
 }
 
-func checkEmulator(v *view, r *result) {
-	for _, g := range v.m.Guests {
-		var pinned cpuset.Set
-		for _, cpus := range g.VCPUs {
-			if one(cpus) {
-				pinned = pinned.Or(cpus)
+// sent returns the CPUs to which guests.vcpus sends vCPUs, by their subject.
+func (v *view) sent() map[string]cpuset.Set {
+	pins, vcpus, to := v.pins(), &result{}, map[string]cpuset.Set{}
+	checkVCPUs(v, vcpus)
+	for i, g := range v.m.Guests {
+		for n := range g.VCPUs {
+			for _, item := range vcpus.items {
+				if item.Subject == vcpuSubject(g.Name, n) && strings.HasPrefix(item.Command, "virsh vcpupin") {
+					to[item.Subject] = cpuset.Of(pins[i][n].CPU)
+				}
 			}
 		}
-		e := emulator{g.Name, pinned, v.emulatorHome()}
+	}
+	return to
+}
+
+func checkEmulator(v *view, r *result) {
+	sent := v.sent()
+	for _, g := range v.m.Guests {
+		e := emulator{guest: g.Name, home: v.emulatorHome()}
+		for n, cpus := range g.VCPUs {
+			if one(cpus) {
+				e.pinned = e.pinned.Or(cpus)
+			}
+			e.coming = e.coming.Or(sent[vcpuSubject(g.Name, n)])
+		}
 		v.judgeEmulator(r, e, "emulator", fmt.Sprintf("virsh emulatorpin %s %s", g.Name, e.home), g.Emulator)
 		for n, cpus := range g.IOThread {
 			v.judgeEmulator(r, e, fmt.Sprintf("iothread %d", n+1),
@@ -185,6 +202,7 @@ func checkEmulator(v *view, r *result) {
 type emulator struct {
 	guest  string
 	pinned cpuset.Set // CPUs of its vCPUs that have one CPU
+	coming cpuset.Set // CPUs to which guests.vcpus sends its vCPUs
 	home   cpuset.Set // where the threads should run
 }
 
@@ -198,6 +216,8 @@ func (v *view) judgeEmulator(r *result, e emulator, what, command string, cpus c
 	} else if cpus.Overlaps(e.pinned) {
 		i = r.warn("%s, %s: may run on CPUs %s, which include CPUs %s of its vCPUs%s", e.guest, what, cpus,
 			cpus.And(e.pinned), ifText(!better, "; no other CPU is left"))
+	} else if cpus.Overlaps(e.coming) {
+		i = r.warn("%s, %s: may run on CPUs %s, and its vCPUs move to CPUs %s", e.guest, what, cpus, e.coming)
 	} else {
 		return
 	}
@@ -210,16 +230,15 @@ func (v *view) judgeEmulator(r *result, e emulator, what, command string, cpus c
 // if possible without those that serve interrupts.
 func (v *view) emulatorHome() cpuset.Set {
 	var vcpus cpuset.Set
-	pins := v.pins()
-	for i, g := range v.m.Guests {
-		for n, cpus := range g.VCPUs {
+	for _, g := range v.m.Guests {
+		for _, cpus := range g.VCPUs {
 			if one(cpus) {
 				vcpus = vcpus.Or(cpus)
 			}
-			if n < len(pins[i]) && pins[i][n].CPU >= 0 && (one(cpus) || cpus.Overlaps(v.isolated)) {
-				vcpus = vcpus.Or(cpuset.Of(pins[i][n].CPU)) // where guests.vcpus sends it
-			}
 		}
+	}
+	for _, cpus := range v.sent() {
+		vcpus = vcpus.Or(cpus)
 	}
 	home := v.in.Emulator.And(v.online).Without(v.in.Workers)
 	if !v.in.Planned {
@@ -297,10 +316,9 @@ func checkVhost(v *view, r *result) {
 }
 
 func checkGuestNUMA(v *view, r *result) {
-	pins, vcpus, moved, fewer := v.pins(), &result{}, map[string]bool{}, map[string]bool{}
+	pins, vcpus, sent, fewer := v.pins(), &result{}, v.sent(), map[string]bool{}
 	checkVCPUs(v, vcpus)
 	for _, i := range vcpus.items {
-		moved[i.Subject] = strings.HasPrefix(i.Command, "virsh vcpupin")
 		if strings.HasPrefix(i.Command, "virsh setvcpus") {
 			fewer[strings.Fields(i.Command)[2]] = true
 		}
@@ -311,8 +329,8 @@ func checkGuestNUMA(v *view, r *result) {
 			if vcpu >= len(pins[i]) && fewer[g.Name] {
 				continue // guests.vcpus removes it
 			}
-			if moved[vcpuSubject(g.Name, vcpu)] {
-				cpus = cpuset.Of(pins[i][vcpu].CPU) // where guests.vcpus sends it
+			if to, moved := sent[vcpuSubject(g.Name, vcpu)]; moved {
+				cpus = to
 			}
 			pinned = pinned && one(cpus)
 			for _, n := range v.m.Nodes {

@@ -46,12 +46,12 @@ func IntentOf(m *topology.Machine, p *plan.Plan) *Intent {
 	if cpus, err := cpuset.Parse(m.Services.VRouter["CPU_LIST"]); err == nil && in.Workers.Empty() && !cpus.Empty() {
 		in.Workers, in.From = cpus, fmt.Sprintf("CPU_LIST of ifcfg-vhost0 (CPUs %s), as no data plane is running", cpus)
 	}
-	isolated := isolatedNow(m)
+	isolated := isolatedNow(m).And(m.Usable())
 	if in.Workers.Empty() {
 		in.From = fmt.Sprintf("the CPUs that the kernel isolates (%s), as no data plane is running", orNone(isolated))
 	}
 	in.Isolated = isolated.Or(in.Workers)
-	in.Host = m.Online().Without(in.Isolated)
+	in.Host = m.Usable().Without(in.Isolated)
 	in.Service, in.IRQs, in.Emulator = in.Host, in.Host, in.Host
 	for _, g := range m.Guests {
 		for _, cpus := range g.VCPUs {
@@ -80,8 +80,15 @@ func planned(m *topology.Machine, p *plan.Plan) *Intent {
 			in.boundPartner[w.CPU], in.boundPartner[fed] = fed, w.CPU
 		}
 	}
+	if m.Container { // the plan may be its host's
+		own := m.Usable()
+		for _, cpus := range []*cpuset.Set{&in.Workers, &in.Isolated, &in.Host, &in.Service, &in.IRQs, &in.Guests,
+			&in.Emulator} {
+			*cpus = cpus.And(own)
+		}
+	}
 	if in.Host.Empty() {
-		in.Host = m.Online().Without(in.Isolated).Without(in.Workers)
+		in.Host = m.Usable().Without(in.Isolated).Without(in.Workers)
 	}
 	return in
 }

@@ -2,7 +2,10 @@
 package verify
 
 import (
+	"fmt"
+
 	"github.com/corelane/corelane/internal/cpuset"
+	"github.com/corelane/corelane/internal/topology"
 )
 
 const (
@@ -122,7 +125,7 @@ func checkOnline(v *view, r *result) {
 	if gone := v.in.Workers.Without(v.online); !gone.Empty() {
 		for _, id := range gone.IDs() {
 			i := r.fail("CPU %d of %s is offline or does not exist", id, v.names(cpuset.Of(id))).about("cpu %d", id)
-			if v.cpu(id) != nil {
+			if v.cpu(id) != nil && !v.m.Container {
 				i.Command = "echo 1 > /sys/devices/system/cpu/cpu" + orNone(id) + "/online"
 			}
 		}
@@ -166,24 +169,37 @@ func checkNUMA(v *view, r *result) {
 			r.unknown("the node of %s is not known", nic.Address)
 			continue
 		}
-		near := cpuset.Set{}
-		for _, n := range v.m.Nodes {
-			if n.ID == nic.Node {
-				near = n.CPUs
-			}
+		near := v.nearest(nic.Node)
+		at := fmt.Sprintf("%s (%s) is on node %d", nic.Address, nic.Driver, nic.Node)
+		if near.ID != nic.Node {
+			at += fmt.Sprintf(", which has no CPU for workers, and nearest to node %d", near.ID)
 		}
-		if far := v.in.Workers.Without(near); !near.Overlaps(v.in.Workers) {
-			r.fail("%s (%s) is on node %d, but all workers are on other nodes: CPUs %s", nic.Address, nic.Driver,
-				nic.Node, far)
+		if far := v.in.Workers.Without(near.CPUs); !near.CPUs.Overlaps(v.in.Workers) {
+			r.fail("%s, but all workers are on other nodes: CPUs %s", at, far)
 		} else if !far.Empty() {
-			r.warn("%s (%s) is on node %d; workers on other nodes: CPUs %s", nic.Address, nic.Driver, nic.Node, far)
+			r.warn("%s; workers on other nodes: CPUs %s", at, far)
 		} else {
-			r.pass("%s (%s) and the workers are on node %d", nic.Address, nic.Driver, nic.Node)
+			r.pass("%s, like the workers", at)
 		}
 	}
 	if polled == 0 {
 		r.pass("no network device is bound to a driver for polling")
 	}
+}
+
+// nearest returns the node that is nearest to another and has workers, or room for them: the host keeps a core.
+func (v *view) nearest(node int) topology.Node {
+	best := topology.Node{ID: node}
+	for _, n := range v.m.Nodes {
+		cpus := n.CPUs.And(v.online)
+		if cpus.Empty() || !cpus.Overlaps(v.in.Workers) && cpus.Within(v.siblings(cpuset.Of(cpus.First()))) {
+			continue
+		}
+		if best.CPUs.Empty() || v.m.Distance(node, n.ID) < v.m.Distance(node, best.ID) {
+			best = n
+		}
+	}
+	return best
 }
 
 // polledDriver reports whether a PCI device is bound to a driver for polling programs.

@@ -68,7 +68,8 @@ func checkMachine(v *view, r *result) {
 	}
 	have := cpuset.Of(ids...)
 	if gone := have.Without(v.online); !gone.Empty() {
-		r.fail("CPUs %s of the plan are offline or do not exist", gone).about("plan cpus gone")
+		r.fail("CPUs %s of the plan are offline%s or do not exist", gone,
+			ifText(v.m.Container, ", do not belong to this container")).about("plan cpus gone")
 	}
 	if more := v.online.Without(have); !more.Empty() && !v.m.Container {
 		r.warn("CPUs %s are online, but not in the plan", more).about("plan cpus more")

@@ -76,8 +76,8 @@ func (s Reserve) mend() string {
 	return fmt.Sprintf("sysctl vm.nr_hugepages=%d", s.total+((s.Needed-s.Free)<<10+s.kib-1)/s.kib)
 }
 
-// Successor checks what an upgrade or restart of a running daemon needs.
-func Successor(s Reserve) Finding {
+// Successor checks what an upgrade or restart of a running daemon on a machine needs.
+func Successor(s Reserve, m *topology.Machine) Finding {
 	ru := rule{id: "memory.successor", group: "Memory",
 		title:  "An upgrade or restart finds hugepages for the new daemon",
 		source: "docs/guide.md, upgrades",
@@ -90,5 +90,5 @@ func Successor(s Reserve) Finding {
 			}
 			r.pass("%d MB are free, %d MB needed", s.Free, s.Needed)
 		}}
-	return ru.run(&view{m: &topology.Machine{}, in: &Intent{}})
+	return ru.run(&view{m: m, in: &Intent{}})
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/corelane/corelane/internal/procfs"
+	"github.com/corelane/corelane/internal/topology"
 )
 
 func TestSuccessor(t *testing.T) {
@@ -41,7 +42,7 @@ func TestSuccessor(t *testing.T) {
 		argv := append([]string{"/usr/bin/corelaned"}, strings.Fields(c.options)...)
 		write("proc/10/cmdline", strings.Join(argv, "\x00")+"\x00")
 		s := ReserveFor(procfs.Root(root), 10)
-		f := Successor(s)
+		f := Successor(s, &topology.Machine{})
 		if s.Needed != c.needed || s.Free != 2*c.free || (f.Verdict == Warn) != c.warn || (s.Lacks() != "") != c.warn {
 			t.Errorf("%s: %+v, %s", c.options, s, said(f))
 		}
@@ -51,6 +52,10 @@ func TestSuccessor(t *testing.T) {
 		if want := fmt.Sprint("vm.nr_hugepages=", 600+c.needed/2-c.free); c.warn && !strings.Contains(said(f), want) {
 			t.Errorf("%s: %s, want %s", c.options, said(f), want)
 		}
+	}
+	lacking := Reserve{Needed: 512, kib: 2048}
+	if f := Successor(lacking, &topology.Machine{Container: true}); f.Verdict != Warn || len(f.Fix) > 0 {
+		t.Errorf("in a container: %s", said(f))
 	}
 	if s := ReserveFor(procfs.Root(root), 11); s.Needed != 0 { // it has ended
 		t.Errorf("%+v", s)

@@ -90,7 +90,7 @@ func (v *view) slices(r *result) {
 		return
 	}
 	r.fixes = append(r.fixes, "corelane cores apply {plan}   # keeps all of them off at once")
-	if v.m.Cgroups.Version == 2 {
+	if v.m.Cgroups.Version == 2 && !v.m.Container {
 		r.fixes = append(r.fixes,
 			fmt.Sprintf("systemctl set-property --runtime system.slice AllowedCPUs=%s", v.in.Host),
 			fmt.Sprintf("systemctl set-property --runtime user.slice AllowedCPUs=%s", v.in.Host))

@@ -211,7 +211,7 @@ func (v *view) filled(commands []string) []string {
 		case v.p == nil && strings.HasPrefix(c, "corelane cores apply"):
 			made := v.makePlan(nic, true)
 			if made == "" {
-				continue // the planner refuses this machine
+				continue
 			}
 			list = append(list, made)
 		case strings.HasPrefix(c, "{make}"):
@@ -227,7 +227,7 @@ func (v *view) filled(commands []string) []string {
 }
 
 // makePlan returns the command that makes a plan for the workers and guests of this machine, on the workers' present
-// CPUs or on better ones. What the planner refuses is left out; it returns "" if nothing remains.
+// CPUs or on better ones. What the planner refuses is left out; it returns "" if nothing remains, or nothing better.
 func (v *view) makePlan(nic string, here bool) string {
 	vcpus := 0
 	for _, g := range v.m.Guests {
@@ -237,7 +237,7 @@ func (v *view) makePlan(nic string, here bool) string {
 	vcpus = max(vcpus, v.in.Guests.Len())
 	for workers := v.in.Workers.Len(); workers >= 0; workers-- {
 		for _, guests := range []int{max(vcpus, nova.And(v.online).Len()), vcpus, v.in.Guests.Len(), 0} {
-			w, flags := plan.Request{Guests: guests, Boot: true}, ""
+			w, flags := plan.Request{Guests: guests, Boot: !v.m.Container}, ""
 			if here && !v.in.Workers.Empty() && workers == v.in.Workers.Len() {
 				w.ForwardingCPUs = v.in.Workers
 				flags += " --forwarding-cpus " + v.in.Workers.String()
@@ -255,7 +255,12 @@ func (v *view) makePlan(nic string, here bool) string {
 				w.ShareCores, w.Boot = v.p.Request.ShareCores, v.p.Request.Boot
 			}
 			flags += ifText(w.ShareCores, " --share-cores") + ifText(w.Boot, " --boot")
-			if _, err := plan.Make(v.m, w); err == nil {
+			p, err := plan.Make(v.m, w)
+			switch {
+			case err != nil:
+			case !here && v.p != nil && slices.Equal(p.CPUs, v.p.CPUs):
+				return "" // the same plan again
+			default:
 				return "corelane plan make" + flags + " --out " + v.planFile()
 			}
 		}

@@ -18,14 +18,14 @@ type view struct {
 	m        *topology.Machine
 	p        *plan.Plan // may be nil
 	in       *Intent
-	online   cpuset.Set
+	online   cpuset.Set   // in a container only its own
 	isolated cpuset.Set   // CPUs that the scheduler does not balance now
 	own      map[int]bool // PIDs of processes with workers
 	guests   map[int]bool // PIDs of guests
 }
 
 func newView(m *topology.Machine, p *plan.Plan, in *Intent) *view {
-	v := &view{m: m, p: p, in: in, online: m.Online(), isolated: isolatedNow(m), own: map[int]bool{},
+	v := &view{m: m, p: p, in: in, online: m.Usable(), isolated: isolatedNow(m), own: map[int]bool{},
 		guests: map[int]bool{}}
 	for i := range m.Threads {
 		if IsWorker(&m.Threads[i]) {

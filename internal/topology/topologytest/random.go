@@ -13,9 +13,20 @@ import (
 // badly. The same seed gives the same machine.
 func Random(seed uint64) *Spec {
 	d := dice{rand.New(rand.NewPCG(seed, 17))}
+	s, all := d.hardware(fmt.Sprintf("random-%d", seed))
+	d.dataPlane(s, all)
+	for g := range d.IntN(3) {
+		d.guest(s, all, g)
+	}
+	d.services(s, all)
+	return s
+}
+
+// hardware describes CPUs, memory, devices and kernel arguments. It also returns all CPUs.
+func (d dice) hardware(name string) (*Spec, cpuset.Set) {
 	nodes, threads := 1+d.IntN(3), 1+d.IntN(2)
 	cores := 12/nodes + d.IntN(5)
-	s := &Spec{Hostname: fmt.Sprintf("random-%d", seed), Release: "6.8.0-45-generic", Model: "CPU",
+	s := &Spec{Hostname: name, Release: "6.8.0-45-generic", Model: "CPU",
 		Cmdline: "BOOT_IMAGE=/vmlinuz ro quiet", Files: map[string]string{},
 		CPUs: grid(nodes, 1, cores, threads, func(s, _, c, t int) int { return s*cores + c + t*nodes*cores }, same)}
 	for n := range nodes {
@@ -41,12 +52,7 @@ func Random(seed uint64) *Spec {
 			s.Cmdline += " nohz_full=" + list + " rcu_nocbs=" + list
 		}
 	}
-	d.dataPlane(s, all)
-	for g := range d.IntN(3) {
-		d.guest(s, all, g)
-	}
-	d.services(s, all)
-	return s
+	return s, all
 }
 
 type dice struct{ *rand.Rand }

@@ -24,6 +24,7 @@ type Spec struct {
 	HostCPUs cpuset.Set
 	// Files replaces generated files, or adds to them.
 	Files map[string]string
+	Links map[string]string // symbolic links: name -> target
 	// Without lists paths that do not exist, with everything below them.
 	Without []string
 	// Denied lists files without read permission; in Dir, which root reads, they do not exist.
@@ -70,6 +71,7 @@ type Thread struct {
 	Ticks       int
 	Involuntary int
 	Cgroup      string // empty: "/"
+	Foreign     bool   // of a container's host or of another container; for tests
 }
 
 // grid makes CPUs. number returns the id of a CPU by socket, node, core and thread; core returns the kernel's id of a
@@ -107,6 +109,9 @@ func (s *Spec) files() []file {
 	w.threads()
 	for name, text := range s.Files {
 		w.put(name, "%s", text)
+	}
+	for name, to := range s.Links {
+		w.add(file{name: name, link: to})
 	}
 	var kept []file
 	for _, f := range w.all {
