@@ -162,17 +162,6 @@ func indexNouns(all []*noun) (list []string, section, name map[string]*noun,
 	return list, section, name, message
 }
 
-// counts says whether objects have fields that the node sets: counters, and what they have learnt.
-func (n *noun) counts() bool {
-	fields := n.message.Descriptor().Fields()
-	for i := range fields.Len() {
-		if ruleOf(fields.Get(i)).readOnly {
-			return true
-		}
-	}
-	return false
-}
-
 // sectionsWith returns the sections that have a word in their tag `is`.
 func sectionsWith(is string) []string {
 	var list []string

@@ -27,6 +27,9 @@ type BackError struct {
 	Err     error // why the way back ended, other than by refusals
 }
 
+// gathers has the nouns whose objects have counters, connections or what they learn.
+var gathers = []string{"worker", "bridge", "meter", "rule-list", "rule", "port", "mirror", "nat", "service", "endpoint"}
+
 // shown is how many lines of a list an error has.
 const shown = 20
 
@@ -93,7 +96,7 @@ func ApplyWhole(ctx context.Context, c *api.Client, before *State, ops []Op, aft
 	whole := &WholeError{}
 	note := func(op Op) {
 		switch name := op.Noun + " " + op.Key; {
-		case !nounByName[op.Noun].counts():
+		case !slices.Contains(gathers, op.Noun):
 		case op.Verb == Del && !slices.Contains(whole.Anew, name):
 			gone[name] = true
 		case op.Verb == Add && gone[name]:

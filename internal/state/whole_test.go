@@ -157,6 +157,14 @@ func TestWholeTexts(t *testing.T) {
 	}
 }
 
+func TestNounsThatGather(t *testing.T) {
+	for _, name := range gathers {
+		if nounByName[name] == nil {
+			t.Errorf("there is no noun '%s'", name)
+		}
+	}
+}
+
 // A daemon that has gone is said to be gone.
 func TestWholeWithoutDaemon(t *testing.T) {
 	m := newModel()
