@@ -34,7 +34,10 @@ possible. Applying a file again does nothing. Objects that the daemon makes by i
 routes, learnt addresses. All other objects that the file does not have are deleted, but workers only if it has a list
 of workers.
 
-apply stops at the first step that the daemon refuses, reports what was and was not done, and undoes nothing.
+apply is one transaction. If the daemon refuses a step, or apply is interrupted or hung up on, it takes back what it has
+done and ends with an error; a second interrupt ends it at once. The error says which step it was and why, and that the
+router is as it was before, or what could not be taken back (exit code 3). A port, rule or other object that had to be
+deleted and added again has lost its counters, its connections and what it had learnt.
 
 The output has one object per line: + added, ~ changed, - deleted. The format of the file: docs/node-yaml.md;
 corelane export writes it from a running node.`
@@ -87,7 +90,7 @@ func (a *app) apply(ctx context.Context, file string, dryRun bool) error {
 	if dryRun {
 		return a.showPlan(ops)
 	}
-	return a.carryOut(ctx, c, ops)
+	return a.carryOut(ctx, c, have, ops)
 }
 
 func (a *app) showPlan(ops []state.Op) error {
@@ -108,30 +111,46 @@ func (a *app) showPlan(ops []state.Op) error {
 	})
 }
 
-func (a *app) carryOut(ctx context.Context, c *api.Client, ops []state.Op) error {
+func (a *app) carryOut(ctx context.Context, c *api.Client, before *state.State, ops []state.Op) error {
 	begun := time.Now()
-	done, err := state.Apply(ctx, c, ops, func(op state.Op) {
-		switch {
-		case a.json():
-		case op.Objects() > routesShown:
-			fmt.Fprintln(a.stdout, op)
-		default:
-			_ = state.Print(a.stdout, []state.Op{op})
-		}
-	})
+	ctx, done := untilHangup(ctx)
+	defer done()
+	defer context.AfterFunc(ctx, func() {
+		fmt.Fprintln(a.stderr, "Interrupted: what is done is taken back. Again: it stays as it is.")
+	})()
+	made, err := state.ApplyWhole(ctx, c, before, ops, a.reportSteps())
 	if err != nil {
 		return err
 	}
 	switch {
 	case a.json():
-		return json.NewEncoder(a.stdout).Encode(map[string]any{"added": done.Add, "changed": done.Set,
-			"deleted": done.Del, "seconds": time.Since(begun).Seconds()})
+		return json.NewEncoder(a.stdout).Encode(map[string]any{"added": made.Add, "changed": made.Set,
+			"deleted": made.Del, "seconds": time.Since(begun).Seconds()})
 	case len(ops) == 0:
 		fmt.Fprintln(a.stdout, "No difference.")
 	default:
-		fmt.Fprintf(a.stdout, "%v.\n", done)
+		fmt.Fprintf(a.stdout, "%v.\n", made)
 	}
 	return nil
+}
+
+// reportSteps returns a function that shows each step of the way, and then of the way back.
+func (a *app) reportSteps() func(op state.Op, back bool) {
+	wasBack := false
+	return func(op state.Op, back bool) {
+		if a.json() {
+			return
+		}
+		if back && !wasBack {
+			fmt.Fprintln(a.stdout, "Taken back:")
+		}
+		wasBack = back
+		if op.Objects() > routesShown {
+			fmt.Fprintln(a.stdout, op)
+		} else {
+			_ = state.Print(a.stdout, []state.Op{op})
+		}
+	}
 }
 
 // planLine is one object of a plan in JSON.

@@ -107,6 +107,7 @@ const (
 	exitOK          = 0
 	exitFailed      = 1   // an object is missing, exists already or is in use, or there is nothing to show
 	exitUsage       = 2   // wrong input, found here or by the daemon; no permission; or no daemon
+	exitHalf        = 3   // something was changed, could not be finished, and could not be taken back
 	exitInterrupted = 130 // as in shells
 )
 
@@ -116,9 +117,12 @@ var ErrInterrupted = errors.New("interrupted")
 func exitCode(err error) int {
 	var gone *api.Unavailable
 	var refused *api.Error
+	var half *state.BackError
 	switch {
 	case err == nil:
 		return exitOK
+	case errors.As(err, &half):
+		return exitHalf
 	case errors.As(err, &refused) && (refused.Code == codes.InvalidArgument || refused.Code == codes.PermissionDenied):
 		return exitUsage
 	case input.Is(err), errors.As(err, &gone), state.IsInput(err):
@@ -147,7 +151,8 @@ environment makes this command act for the agent.
 
 Root may do everything; 'corelane roles' lists what the members of the daemon's groups may do.
 
-Exit code: 0 done, 1 not possible now or nothing found, 2 wrong input, no permission or no daemon.`,
+Exit code: 0 done, 1 not possible now or nothing found, 2 wrong input, no permission or no daemon, 3 apply was not
+finished and could not be taken back.`,
 		Example: `  corelane status
   corelane port list --watch
   corelane drops --by-port

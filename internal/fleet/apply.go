@@ -3,17 +3,11 @@ package fleet
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
-	"slices"
 
-	"github.com/corelane/corelane/internal/api"
 	"github.com/corelane/corelane/internal/state"
 )
-
-// maxRefused bounds how many objects are left out one by one.
-const maxRefused = 64
 
 // apply changes objects of the data plane from what they were to what they should be. An object that it refuses holds
 // up only what depends on it; the error names the first one.
@@ -59,56 +53,16 @@ func (f *Fleet) notePorts(ops []state.Op) {
 
 // applyAll carries out operations, and leaves out those that are refused. It returns how many objects it has changed,
 // and the first refusal.
-func (f *Fleet) applyAll(ctx context.Context, left []state.Op, refused map[string]string) (changes int, first error) {
-	for {
-		done := 0
-		_, err := state.Apply(ctx, f.client, left, func(op state.Op) {
-			done++
-			changes += op.Objects()
-		})
-		if err == nil {
-			return changes, first
-		}
-		left = left[done:]
-		var bad *state.ApplyError
-		var answer *api.Error
-		if !errors.As(err, &bad) || !errors.As(err, &answer) {
-			return changes, f.lost(err)
-		}
+func (f *Fleet) applyAll(ctx context.Context, ops []state.Op, refused map[string]string) (changes int, first error) {
+	bad, err := state.ApplyAround(ctx, f.client, ops, func(op state.Op) { changes += op.Objects() })
+	for _, e := range bad {
+		refused[e.Op.Noun+" "+e.Op.Key] = e.Err.Error()
 		if first == nil {
-			first = fmt.Errorf("%v: %w", bad.Op, answer)
-		}
-		refused[bad.Op.Noun+" "+bad.Op.Key] = answer.Error()
-		if len(refused) == maxRefused {
-			return changes, first
-		}
-		left = leaveOut(left, bad.Op)
-	}
-}
-
-// leaveOut returns the operations without one that was refused; of a batch of routes, without that route.
-func leaveOut(ops []state.Op, bad state.Op) []state.Op {
-	i := slices.IndexFunc(ops, func(op state.Op) bool {
-		return op.Verb == bad.Verb && op.Noun == bad.Noun && (op.Key == bad.Key || len(op.Routes) > 0)
-	})
-	i = max(i, 0) // it is the next one, or in its batch
-	if len(ops[i].Routes) > 1 && len(bad.Routes) == 1 {
-		return slices.Concat(ops[:i], []state.Op{without(ops[i], bad.Routes[0])}, ops[i+1:])
-	}
-	return slices.Concat(ops[:i], ops[i+1:])
-}
-
-func without(op state.Op, r state.Route) state.Op {
-	routes, was := op.Routes, op.Was
-	op.Routes, op.Was = nil, nil
-	for i := range routes {
-		if routes[i] == r {
-			continue
-		}
-		op.Routes = append(op.Routes, routes[i])
-		if was != nil {
-			op.Was = append(op.Was, was[i])
+			first = fmt.Errorf("%v: %w", e.Op, e.Err)
 		}
 	}
-	return op
+	if err != nil {
+		return changes, f.lost(err)
+	}
+	return changes, first
 }

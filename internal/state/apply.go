@@ -16,15 +16,30 @@ import (
 	"github.com/corelane/corelane/internal/wait"
 )
 
-// ApplyError is the error of an application that stopped before its end. Nothing is rolled back.
+// ApplyError is the error of an application that stopped before its end. Apply itself takes nothing back.
 type ApplyError struct {
 	Done, Left Count
-	Op         Op // the one that was refused
+	Op         Op // the one that was not made
 	Err        error
 }
 
 func (e *ApplyError) Error() string {
-	return fmt.Sprintf("%s\n  refused: %v\n  done: %v; not done: %v, including this one", e.Op, e.Err, e.Done, e.Left)
+	return fmt.Sprintf("%s\n  done: %v; not done: %v, including this one", e.step(), e.Done, e.Left)
+}
+
+// step says which operation was not made, and why.
+func (e *ApplyError) step() string {
+	what := "not made"
+	if IsRefused(e.Err) {
+		what = "refused"
+	}
+	return fmt.Sprintf("%s\n  %s: %v", e.Op, what, e.Err)
+}
+
+// IsRefused says whether an error is the answer of the daemon to a request, which therefore has changed nothing.
+func IsRefused(err error) bool {
+	var refused *api.Error
+	return errors.As(err, &refused)
 }
 
 func (e *ApplyError) Unwrap() error { return e.Err }
@@ -35,13 +50,21 @@ const lateWorker = 30 * time.Second
 // Apply carries the operations out in order and stops at the first one that is refused (*ApplyError). What waits for a
 // worker that is late is asked for again. after, when given, is called after each operation.
 func Apply(ctx context.Context, c *api.Client, ops []Op, after func(Op)) (Count, error) {
+	return apply(ctx, ops, after, func(batch []Op) error { return insist(ctx, c, batch) })
+}
+
+// apply is Apply with a function that makes a batch of operations. It begins none when ctx is over.
+func apply(ctx context.Context, ops []Op, after func(Op), makes func([]Op) error) (Count, error) {
 	var done Count
 	for i := 0; i < len(ops); {
 		batch := ops[i : i+batchSize(ops[i:])]
-		err := insist(ctx, c, batch)
+		err := context.Cause(ctx)
+		if err == nil {
+			err = makes(batch)
+		}
 		if len(batch) > 1 && hasCode(err, codes.Unimplemented) { // an older daemon has no such batches
 			batch = batch[:1]
-			err = insist(ctx, c, batch)
+			err = makes(batch)
 		}
 		if err != nil {
 			return done, &ApplyError{done, CountOps(ops[i:]), refusedOf(batch, err), err}

@@ -354,7 +354,7 @@ func TestApplyStopsAtTheFirstRefusal(t *testing.T) {
 		t.Fatal(err)
 	}
 	ops := Diff(load(t, baseYAML), have)
-	m.failAt = 4
+	m.failAt = []int{4}
 	done, err := Apply(t.Context(), c, ops, nil)
 	var stopped *ApplyError
 	if !errors.As(err, &stopped) {

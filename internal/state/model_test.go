@@ -27,11 +27,12 @@ import (
 type model struct {
 	objects map[string]map[string]proto.Message
 	routes  map[string]Route // by VRF and prefix
-	order   []string         // calls that changed something, in order
-	failAt  int              // number of the call to refuse; 0: none
+	failAt  []int            // numbers of the calls to refuse
+	failOn  string           // "del ports p0": this change is always refused
 	late    int              // so many calls are refused because a worker is late
 	old     bool             // it does not know batches of next hops that are deleted
 	calls   int
+	stop    func() // serve() no more
 }
 
 func newModel() *model {
@@ -71,7 +72,7 @@ func refuseAt(index int, err error) error {
 
 func (m *model) begin() error {
 	m.calls++
-	if m.calls == m.failAt {
+	if slices.Contains(m.failAt, m.calls) {
 		return refuse("", "told to refuse call %d", m.calls)
 	}
 	if m.late > 0 {
@@ -141,8 +142,18 @@ func (m *model) put(o proto.Message, replace bool) error {
 	if err := m.exclusive(section, key, o, old); err != nil {
 		return err
 	}
+	if err := m.told("put", section, key); err != nil {
+		return err
+	}
 	m.objects[section][key] = o
-	m.order = append(m.order, "put "+section+" "+key)
+	return nil
+}
+
+// told returns the refusal of a change that is always refused.
+func (m *model) told(verb, section, key string) error {
+	if change := verb + " " + section + " " + key; change == m.failOn {
+		return refuse(section, "told to refuse '%s'", change)
+	}
 	return nil
 }
 
@@ -321,8 +332,10 @@ func (m *model) del(section, key string) (*apiv1.Empty, error) {
 	if user := m.inUse(section, key); user != "" {
 		return nil, refuse(section, "%s '%s' is in use by %s", section, key, user)
 	}
+	if err := m.told("del", section, key); err != nil {
+		return nil, err
+	}
 	delete(m.objects[section], key)
-	m.order = append(m.order, "del "+section+" "+key)
 	return &apiv1.Empty{}, nil
 }
 
@@ -430,12 +443,13 @@ func (m workersModel) Del(_ context.Context, r *apiv1.WorkerDelRequest) (*apiv1.
 	if w != nil && forwards(w) && m.lastForwarding(w) && len(m.objects["workers"]) > 1 {
 		return nil, refuse("worker.id", "worker %d is the last forwarding worker", r.Id)
 	}
+	reply, err := m.del("workers", fmt.Sprint(r.Id))
 	for _, other := range m.objects["workers"] {
-		if w := other.(*apiv1.Worker); w.Target == fmt.Sprint(r.Id) {
+		if w := other.(*apiv1.Worker); err == nil && w.Target == fmt.Sprint(r.Id) {
 			w.Target = "" // the daemon finds another one
 		}
 	}
-	return m.del("workers", fmt.Sprint(r.Id))
+	return reply, err
 }
 func (m workersModel) List(_ context.Context, _ *apiv1.WorkerListRequest, s apiv1.Workers_ListServer) error {
 	return modelList(m.model, "workers", s.Send)
@@ -577,12 +591,12 @@ func (m ruleListsModel) Del(_ context.Context, r *apiv1.RuleListDelRequest) (*ap
 			return nil, refuse("rule_list.name", "'%s' is in use by a port", r.Name)
 		}
 	}
-	for key, rule := range m.objects["rules"] {
-		if rule.(*apiv1.Rule).List == r.Name {
-			delete(m.objects["rules"], key)
-		}
+	if err := m.begin(); err != nil {
+		return nil, err
 	}
-	return m.del("rule_lists", r.Name)
+	maps.DeleteFunc(m.objects["rules"], func(_ string, o proto.Message) bool { return o.(*apiv1.Rule).List == r.Name })
+	delete(m.objects["rule_lists"], r.Name)
+	return &apiv1.Empty{}, nil
 }
 func (m ruleListsModel) List(_ context.Context, _ *apiv1.RuleListListRequest, s apiv1.RuleLists_ListServer) error {
 	return modelList(m.model, "rule_lists", s.Send)
@@ -651,7 +665,6 @@ func (m nexthopsModel) DelAll(_ context.Context, r *apiv1.NexthopDelAllRequest) 
 			return nil, refuseAt(i, refuse("nexthop.id", "next hop %d is not there, or in use by '%s'", id, user))
 		}
 		delete(m.objects["nexthops"], key)
-		m.order = append(m.order, "del nexthops "+key)
 	}
 	return &apiv1.NexthopDelAllReply{Deleted: uint32(len(r.Ids))}, nil
 }
@@ -863,9 +876,10 @@ func (m *model) serve(t testing.TB) *api.Client {
 	if err != nil {
 		t.Fatal(err)
 	}
+	m.stop = func() { _ = server.Close() }
 	t.Cleanup(func() {
 		_ = client.Close()
-		_ = server.Close()
+		m.stop()
 	})
 	return client
 }
