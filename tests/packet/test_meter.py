@@ -183,7 +183,7 @@ def test_meter_of_a_rule(router, family, port, direction):
         passed += burst(router, "m2", M2, udp_packet(family, M2, M1, sport=5678, dport=1234), 20)
         assert few.limits(passed)
         assert burst(router, "m1", M1, udp_packet(family, M1, M2, dport=80), 20) == 20
-        with pytest.raises(Refused, match="meter.name 'few': is in use by rule 10 of list 'limited'"):
+        with pytest.raises(Refused, match="meter 'few': is in use by rule 10 of list 'limited'"):
             router.cli("meter", "del", "few")
         router.cli("rule", "add", "limited", 10, "allow", "--protocol", "udp", "--destination-ports", "5000-5999", "--replace")
         assert router.cli("meter", "show", "few")[0]["state"]["users"] == 0
@@ -199,7 +199,7 @@ def test_meter_of_a_rule(router, family, port, direction):
 
 def test_a_meter_in_use_stays(router):
     attach(router, "m1", egress=Few(router).name)
-    with pytest.raises(Refused, match="meter.name 'few': is in use by port 'm1'"):
+    with pytest.raises(Refused, match="meter 'few': is in use by port 'm1'"):
         router.cli("meter", "del", "few")
     attach(router, "m1", egress="")
     router.cli("meter", "del", "few")

@@ -76,7 +76,7 @@ def test_of_a_rule(router, family, port, direction):
         router.cli("rule", "add", "seen", 11, "allow", "--mirror", "none")
     router.cli("port", "set", port, f"--{direction}-rules", "seen")
     try:
-        with pytest.raises(Refused, match="mirror.name 'm': is in use by rule 10 of list 'seen'"):
+        with pytest.raises(Refused, match="mirror 'm': is in use by rule 10 of list 'seen'"):
             router.cli("mirror", "del", "m")
         there, back = udp_packet(family, M1, M2), udp_packet(family, M2, M1, sport=5678, dport=1234)
         first = from_guest(M1, there) if port == "n1" else to_guest(M2, forwarded(there))
@@ -270,10 +270,10 @@ def test_what_a_meter_drops_was_sent(router):
 
 
 def test_what_is_refused(router):
-    for args, message in ((("--port", "nowhere"), "mirror.port 'nowhere': there is no such port"),
+    for args, message in ((("--port", "nowhere"), "--port 'nowhere': there is no such port"),
                           (("--erspan", HOST[4], "--session", 1024), "--session '1024': is out of range; valid: 0 to 1023"),
                           (("--vxlan", HOST[4], "--vni", 0), "--vni '0': is out of range; valid: 1 to 16777215"),
-                          (("--vxlan", "somewhere", "--vni", 1), "mirror.vxlan.remote 'somewhere'"),
+                          (("--vxlan", "somewhere", "--vni", 1), "--vxlan 'somewhere'"),
                           (("--vxlan", HOST[4], "--vni", 1, "--local", "2001:db8::1"), "--local '2001:db8::1'"),
                           (("--port", "sniff", "--snap-length", 63), "--snap-length '63': is out of range; valid: 64 to 9614"),
                           ((), "target: missing; valid: --port, --vxlan, --geneve, --erspan")):
@@ -282,9 +282,9 @@ def test_what_is_refused(router):
         assert message in str(e.value)
     assert not router.cli("mirror", "list")
     mirror(router, "--port", "sniff")
-    with pytest.raises(Refused, match="mirror.name 'm': is in use by port 'n1'"):
+    with pytest.raises(Refused, match="mirror 'm': is in use by port 'n1'"):
         router.cli("mirror", "del", "m")
-    with pytest.raises(Refused, match="port.name 'sniff': is the target of mirror 'm'"):
+    with pytest.raises(Refused, match="port 'sniff': is the target of mirror 'm'"):
         router.cli("port", "del", "sniff")
     with pytest.raises(Refused, match="valid: a stateful port"):
         router.cli("port", "set", "n1", "--stateful=false")

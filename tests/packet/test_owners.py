@@ -48,9 +48,9 @@ def test_each_object_has_an_owner_who_alone_deletes_it(daemon, as_agent):
         owner = FIELD.get(noun, lambda o: o["owner"])
         assert owner(daemon.cli(*show(0))[0]) == "api", noun
         assert owner(daemon.cli(*show(1))[0]) == "agent", noun
-    with pytest.raises(Refused, match="port.name 'vm1': belongs to owner 'agent', and this client changes what belongs to 'api'"):
+    with pytest.raises(Refused, match="port 'vm1': belongs to owner 'agent', and this client changes what belongs to 'api'"):
         daemon.cli("port", "set", "vm1", "--disabled")
-    with pytest.raises(Refused, match="bridge.name 'lan0': belongs to owner 'api', and this client changes what belongs to 'agent'"):
+    with pytest.raises(Refused, match="bridge 'lan0': belongs to owner 'api', and this client changes what belongs to 'agent'"):
         as_agent("bridge", "set", "lan0", "--no-learning")
     with pytest.raises(Refused, match="belongs to owner 'agent' in VRF 'vrf0'"):
         daemon.cli("route", "add", "10.1.0.0/16", "--vrf", "vrf0", "--nexthop", 100)
@@ -65,7 +65,7 @@ def test_each_object_has_an_owner_who_alone_deletes_it(daemon, as_agent):
 def test_replacing_a_next_hop(daemon, as_agent):
     tunnel = ("tunnel", "--encap", "vxlan", "--vni", 7, "--remote")
     as_agent("nexthop", "add", 150, *tunnel, "192.0.2.9")
-    with pytest.raises(Refused, match="nexthop.id '150': belongs to owner 'agent'"):
+    with pytest.raises(Refused, match="nexthop '150': belongs to owner 'agent'"):
         daemon.cli("nexthop", "add", 150, *tunnel, "192.0.2.10", "--replace")
     as_agent("nexthop", "add", 150, *tunnel, "192.0.2.10", "--replace")
     as_agent("nexthop", "del", 150)
