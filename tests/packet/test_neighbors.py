@@ -289,14 +289,11 @@ def test_strangers_ask(network, router, family):
         first = {4: "198.18.255.255", 6: "2001:db8:9::ffff"}[family]
         question = bytes(ask(family, "02:00:00:00:00:00", first, FLOODED[family]))
         layer = ARP if family == 4 else ICMPv6ND_NA
-        answers = 0
         with router.drops():
             for begin in range(0, STRANGERS, 100):
-                out = router.run("fab9", *(stranger(question, i) for i in range(begin, begin + 100)))
-                answers += sum(o.port == "fab9" and layer in o.packet for o in out)
-            if answers < STRANGERS:
-                seen = answers
-                _, reached = router.wait(PATIENCE, lambda fs: seen + sum(layer in f.packet for f in fs) >= STRANGERS)
+                for i in range(begin, begin + 100):
+                    router.taps["fab9"].send(stranger(question, i))
+                _, reached = router.wait(PATIENCE, lambda fs: sum(f.port == "fab9" and layer in f.packet for f in fs) >= 100)
                 assert reached
             echo, back = echo_and_reply(family, NEW_HOST[family], FLOODED[family])
             router.taps["fab9"].send(Ether(src=NEW_MAC, dst=FLOODED_MAC) / echo)
@@ -306,7 +303,7 @@ def test_strangers_ask(network, router, family):
             assert_same(Ether(src=FLOODED_MAC, dst=NEW_MAC) / back, bytes(got))
             # An answer that was asked for is not what makes room for the next strangers.
             router.run("fab9", *(stranger(question, i) for i in range(STRANGERS, STRANGERS + 1000)))
-            assert status_of(router, "fab9", NEW_HOST[family]) == "NEIGHBOR_REACHABLE"
+            assert status_of(router, "fab9", NEW_HOST[family]) in ("NEIGHBOR_REACHABLE", "NEIGHBOR_STALE")  # as it has aged
     finally:
         router.del_port("fab9")
 
